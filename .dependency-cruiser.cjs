@@ -241,13 +241,14 @@ const folders = {
   "gateway/adapter": { doors: ["check-source", "guarded-source", "open-adapter"], within: [] },
   "gateway/profile": {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
-    within: ["default-profile"],
+    within: ["default-profile", "document-schema", "error-schema", "field-path-schema", "request-schema"],
   },
   "gateway/profile/check": {
     doors: ["check-profile", "profile-check"],
     within: ["asker", "column-look", "json-node", "row-page", "sample", "times"],
   },
   "gateway/profile/draft": { doors: ["draft-profile", "openapi-paths"], within: [] },
+  "gateway/profile/rpc": { doors: [], within: ["compile-rpc", "request-message", "rpc-schema"] },
   "gateway/profile/rows": {
     doors: ["foreign-row", "row-normaliser", "remap-lines"],
     within: ["careful-row", "foreign-json", "row-plan"],
@@ -260,7 +261,9 @@ const folders = {
     doors: [],
     within: [
       "field-values",
+      "filter-probe",
       "list-document",
+      "profile-documents",
       "profile-rest-source",
       "rest-call",
       "rest-gateway",
@@ -279,7 +282,7 @@ const folders = {
       "take-rows",
     ],
   },
-  "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
+  "gateway/rpc": { doors: [], within: ["profile-rpc-source", "rpc-client", "rpc-gateway", "unknown-fields"] },
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {

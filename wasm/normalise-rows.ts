@@ -4,7 +4,7 @@
 // src/gateway/profile/rows/careful-row.ts, whose word is final: a function here that gives 0 has met something it is
 // not sure of, never something it found wrong. All memory is laid out by src/gateway/profile/rows/row-kernel.ts.
 
-/** A double whose text is not surely the shortest: rewrites it at `out`, and gives its length; 0 where it is none. */
+/** A double whose text is not surely the shortest: rewrites it at `out`, and gives its length; 0 where it is none, -1 where it may stay. */
 declare function rewriteDouble(at: i32, length: i32, out: i32): i32;
 
 // what a value on the wire is
@@ -1054,6 +1054,7 @@ function double(start: i32, end: i32, type: i32, out: i32): i32 {
       const length = end - start;
       if (length > 1000) return 0;
       const size = rewriteDouble(start, length, out);
+      if (size < 0) return copy(out, start, length);
       return size === 0 ? 0 : out + size;
     }
     default:

@@ -1,5 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNamed } from "../model/profile/table.ts";
+import type { RouteTraits } from "../model/route-traits.ts";
 import type { AcceptedRows, RowAnswer } from "../model/row-answer.ts";
 import type {
   DocumentKind,
@@ -114,6 +115,14 @@ export class FaultySource implements HistorySource {
   async answer(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null> {
     if (this.#faults.on(request.table, lineKinds).length > 0) return null;
     return (await this.#source.answer?.(request, accepted)) ?? null;
+  }
+
+  traits(table: TableName): RouteTraits | undefined {
+    return this.#source.traits?.(table);
+  }
+
+  get described(): HistorySource["described"] {
+    return this.#source.described;
   }
 
   /** The same for rows over RPC. */

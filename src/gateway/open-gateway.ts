@@ -1,12 +1,11 @@
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RowRequest, StorageFacts } from "../model/source.ts";
 import { builtInContract, builtInRpcContract } from "./contract.ts";
+import { describedSource } from "./described-source.ts";
 import type { Gateway, GatewaySource } from "./gateway.ts";
 import { HttpSession } from "./http/http-session.ts";
 import { keepOnce } from "./keep-once.ts";
 import type { GatewayOptions } from "./options.ts";
-import type { Profile } from "./profile/profile.ts";
-import { profileRestSource } from "./rest/profile-rest-source.ts";
 import { restSource } from "./rest/rest-gateway.ts";
 import { isNotThere } from "./rpc/rpc-client.ts";
 import { type RpcSource, rpcSource } from "./rpc/rpc-gateway.ts";
@@ -36,19 +35,6 @@ export function openGateway(options: GatewayOptions, transport: TransportChoice)
     ...autoSource(session, restSource(session, builtInContract), rpc),
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** The source that a profile describes. Throws `invalid_argument` for a transport that it does not. */
-function describedSource(session: HttpSession, profile: Profile, transport: TransportChoice): GatewaySource {
-  const { rest } = profile;
-  if (transport !== "rpc" && rest !== undefined) return profileRestSource(session, profile, rest);
-  throw new RunvaultError(
-    "invalid_argument",
-    transport === "rest"
-      ? `the profile ${profile.name} describes no REST`
-      : `runvault cannot yet speak RPC by a profile, and ${profile.name} is asked for it`,
-    { place: { file: profile.file } },
-  );
 }
 
 /** What a gateway offers; one of them at least. */

@@ -114,8 +114,8 @@ describe("a cap on the rows of one answer, of rows without seq", () => {
   const ways: [string, DerivedManners][] = [
     ["with counts", {}],
     ["without counts", { literal: true }],
-    ["with counts and filters that overlap", { filtersOverlap: true }],
-    ["without counts and with filters that overlap", { literal: true, filtersOverlap: true }],
+    ["with counts and filters that overlap", { filtersAre: "overlapping" }],
+    ["without counts and with filters that overlap", { literal: true, filtersAre: "overlapping" }],
     ["with counts and no filters", { route: { filters: [] } }],
   ];
   for (const [where, world] of worlds) {
@@ -142,7 +142,7 @@ describe("a cap on the rows of one answer, of rows without seq", () => {
 
   it("is not got over by parts that add up and overlap", async () => {
     const rows = worlds[2]![1](["A", "B"]);
-    const { tables, fills } = await archived(rows, { cap: 5, filtersOverlap: true });
+    const { tables, fills } = await archived(rows, { cap: 5, filtersAre: "overlapping" });
     await using _tables = tables;
     expect(fills.state).not.toBe("COMPLETE");
   });

@@ -241,7 +241,7 @@ test("tables that the profile says are not there, or says nothing of, are not as
   await using server = await serveJson(() => ({}));
   const profile = profileOf({ tables: { fills: fillsRoute() } }, { none: ["orders"] });
   await using gateway = open(server.url, profile);
-  expect(gateway.described).toEqual({ tables: ["fills"], none: ["orders"] });
+  expect(gateway.described).toEqual({ tables: ["fills"], none: ["orders"], by: "acme" });
   expect((await read(server, profile, { table: "orders" })).error?.code).toBe("history_unavailable");
   expect((await read(server, profile, { table: "bars" })).error).toMatchObject({
     code: "route_not_found",

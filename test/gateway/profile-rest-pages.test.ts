@@ -198,3 +198,16 @@ test("pages by number that leave out the same rows each time are seen by their s
   expect(error?.code).toBe("stream_cut");
   expect(came).toEqual([]);
 });
+
+test("pages by number whose ties come in another order each time are the same rows", async () => {
+  let asked = 0;
+  await using server = await serveJson((_, query) => {
+    const size = Number(query.get("max"));
+    const start = Number(query.get("page")) * size;
+    const page = rows.slice(0, 10).slice(start, start + size);
+    return { headers: { "x-total": "10" }, body: itemsText(asked++ % 2 === 0 ? page : page.toReversed()) };
+  });
+  const { lines: came, error } = await read(server, profile(pages.numberTotal));
+  expect(error).toBeUndefined();
+  expect(came.toSorted()).toEqual(rows.slice(0, 10).toSorted());
+});

@@ -25,6 +25,8 @@ const scanSchema = z.strictObject({
       bytes: z.int().nonnegative(),
       /** True when an answer of the table stopped short. */
       isCapped: z.boolean(),
+      /** True where these are all rows of the answer, of which a cap may have taken the first as well. */
+      isAll: z.literal(true).optional(),
     }),
   ),
   /** The most rows and the most bytes of one answer of the table: a later command has not seen them. */

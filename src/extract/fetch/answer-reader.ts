@@ -52,10 +52,12 @@ export class AnswerReader {
     from: Nanoseconds,
     wanted: number | undefined,
   ): AsyncGenerator<Cut, void> {
-    const { source, signal, onRows, seen } = this.#work;
+    const { source, signal, onRows, seen, countRows } = this.#work;
     const { run, table, expected } = this.#slice;
     const { to } = this.#slice.around ?? this.#slice;
-    const { takesLimit, order } = this.#route;
+    const { takesLimit, order, pages } = this.#route;
+    // how large an answer is tells of caps, where nothing else does
+    const mayStop = order !== "none" && (countRows !== undefined || pages !== "none");
     const taken = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
     const limit = takesLimit ? taken : undefined;
     this.#received = 0;
@@ -73,16 +75,16 @@ export class AnswerReader {
         yield* text.push(chunk);
         onRows(text.answer.rows - before, chunk.byteLength);
         if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
-        if (text.isPast && order !== "none") {
+        if (text.isPast && mayStop) {
           // what is left lies behind a bound that could not be asked for
           text.dropRest();
           break;
         }
       }
       yield* text.endAnswer();
-      const { rows, first, isRowFirst } = text.answer;
+      const { rows, first, isRowFirst, leftOut } = text.answer;
       const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
-      seen.answered(table.name, rows, this.#received, span);
+      seen.answered(table.name, rows + leftOut, this.#received, span);
     } catch (thrown) {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);

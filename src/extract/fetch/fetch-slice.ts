@@ -131,6 +131,7 @@ async function* sortedCuts(
     ask = text.dropLastGroup()?.ts ?? ask;
     if (several) held = undefined;
   };
+  let firstAnswer: { readonly rows: number; readonly bytes: number } | undefined;
   for (;;) {
     yield* asker.ask((attempt) => {
       if (attempt > 1) goOn();
@@ -138,19 +139,16 @@ async function* sortedCuts(
       return asker.answer(text, ask, limit);
     }, progressed);
     const several = hasSeveral(true);
-    const { rows, first } = text.answer;
+    const { rows, first, leftOut } = text.answer;
+    firstAnswer ??= { rows: rows + leftOut, bytes: asker.received };
     if (expected !== undefined && text.totalRows === expected) break;
     // rows came from behind all that is wanted
     if (rows === 0 || text.isPast) break;
     const last = text.lastTs;
     // an answer of lines that are no rows begins where it was asked for, behind every row
     if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
-    if (!bounds.from && work.countRows === undefined) {
-      // however it is asked, the answer begins with the table's first row: only its size tells of a cap
-      const whole = { from: first, to: last + 1n < to ? last + 1n : to, rows, bytes: asker.received };
-      openEnd = { ...whole, isCapped: seen.isRouteCapped(table.name) };
-      break;
-    }
+    // however it is asked, the answer is the same
+    if (!bounds.from && work.countRows === undefined) break;
     if (several || held === undefined || rows > held.rows) {
       // more than one group, the first look at this one, or more of it than before: is there anything behind?
       const isLimited = limit !== undefined && rows >= leastLimit;
@@ -197,7 +195,11 @@ async function* sortedCuts(
     ask = group.to;
   }
   yield* text.finish();
-  return openEnd;
+  // rows behind an answer show that a cap takes the last ones; without them, nor any bound ahead of which to ask, it may have
+  // taken the first: only the answer's size tells
+  const keepsFirst = bounds.to || (bounds.from && seen.isRouteCapped(table.name));
+  if (work.countRows !== undefined || keepsFirst || text.totalRows === 0) return openEnd;
+  return { from, to, ...firstAnswer!, isCapped: seen.isRouteCapped(table.name), isAll: true };
 }
 
 /**
@@ -317,8 +319,12 @@ async function* appendPaged(
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
-  const isNumberedHere = routeOf(work.source, slice.table).numbers !== "given";
-  if (isNumberedHere && !isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
+  if (routeOf(work.source, slice.table).numbers !== "given") {
+    // a row that came late between two pages doubles one and hides another, which nothing shows that has no seq
+    const again = await askSmall(asks, () => pagesOf(asks, group, work.mostBytes, wanted === undefined));
+    if (again === undefined || !isSameBag(bagOfText(pages), bagOfText(again))) return false;
+    if (!isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
+  }
   text.dropLastGroup();
   yield* text.push(pages);
   return true;

@@ -39,6 +39,8 @@ export interface AnswerStats {
   isRowFirst: boolean;
   /** Rows at `first`; all rows where there is no second timestamp. */
   firstRows: number;
+  /** Rows that were left out, for they lie beyond bounds that were not asked for. */
+  leftOut: number;
 }
 
 /** Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. */
@@ -547,7 +549,8 @@ export class SegmentBuilder {
       // lines ahead of it that are no rows go with it
       if (this.#beyond === "early" && this.#groupTail > 0) this.#forgetTail();
     }
-    this.#isAnyKept ||= this.#beyond === undefined;
+    if (this.#beyond === undefined) this.#isAnyKept = true;
+    else this.answer.leftOut++;
     return this.#beyond !== undefined;
   }
 
@@ -557,7 +560,7 @@ export class SegmentBuilder {
     this.#rows -= this.#groupTail;
     this.totalRows -= this.#groupTail;
     this.#groupRows = this.#groupTail = this.#groupLongest = 0;
-    this.answer = emptyAnswer();
+    this.answer = { ...emptyAnswer(), leftOut: this.answer.leftOut };
     this.#inFirstGroup = true;
   }
 
@@ -629,5 +632,5 @@ function isAhead(high: number, low: number, of: Instant): boolean {
 }
 
 function emptyAnswer(): AnswerStats {
-  return { rows: 0, first: undefined, isRowFirst: false, firstRows: 0 };
+  return { rows: 0, first: undefined, isRowFirst: false, firstRows: 0, leftOut: 0 };
 }

@@ -76,4 +76,6 @@ export interface OpenEnd extends Window {
   readonly bytes: number;
   /** True when an answer of the table stopped short: larger answers of other tables say nothing then. */
   readonly isCapped: boolean;
+  /** These are all rows of the answer: without an upper bound to ask with, a cap may as well have taken the first. */
+  readonly isAll?: true | undefined;
 }

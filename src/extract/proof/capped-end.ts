@@ -35,12 +35,12 @@ export async function showWholeEnd(
   if (await anyUnseen(asks, end)) throw cutShort(end);
   // what is joined of pages ends where the gateway says so, and no sooner
   if (route.pages !== "none") return grounds.endedPages;
-  if (!route.bounds.from) {
+  if (end.isAll) {
     throw new RunvaultError(
       "unverified",
-      `nothing proves that the table has no more than ${countText(rows, "row")}: it takes no time bounds, and no other answer was larger, so a cap may have ended this one`,
+      `nothing proves that the table has no more than ${countText(rows, "row")}: it cannot be asked for up to an instant, and no other answer was larger, so a cap may have cut this one`,
       {
-        hint: "Have the gateway serve storage facts, time bounds or pages for it, and describe them in the profile; or archive the run together with others that have larger tables.",
+        hint: "Have the gateway serve storage facts, both time bounds or pages for it, and describe them in the profile; or archive the run together with others that have larger tables.",
       },
     );
   }
@@ -82,10 +82,11 @@ async function isSameAsked(asks: TableAsks, end: OpenEnd, pages: Buffer): Promis
   return rows === undefined || isSameBag(bagOfRows(rows), bagOfText(pages));
 }
 
-function cutShort({ rows, from }: OpenEnd): RunvaultError {
+function cutShort({ rows, from, isAll }: OpenEnd): RunvaultError {
+  const where = isAll ? "" : ` at ts_event ${from} (${formatTime(from)})`;
   return new RunvaultError(
     "timestamp_capped",
-    `the gateway gives ${countText(rows, "row")} at ts_event ${from} (${formatTime(from)}), but others when asked in another way`,
+    `the gateway gives ${countText(rows, "row")}${where}, but others when asked in another way`,
     { hint: "Raise the gateway's cap on rows per answer, or have it serve storage facts." },
   );
 }

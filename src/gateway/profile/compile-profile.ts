@@ -6,14 +6,27 @@ import { compileRest, rowFormOf } from "./compile-rest.ts";
 import { compileRowMap } from "./compile-row-map.ts";
 import type { Profile, ProfileSecret } from "./profile.ts";
 import type { ProfileFile, TableFile } from "./profile-schema.ts";
-import { compileRpc } from "./rpc-profile.ts";
+import { compileRpc } from "./rpc/compile-rpc.ts";
 
 /** What a profile's file comes to. Its faults as a whole are told to the context; with one, the result is not to be used. */
 export function compileProfile(file: ProfileFile, name: string, context: CompileContext): Profile {
   const described: (readonly [Table, TableFile])[] = [];
   for (const table of tables) {
     const own = file.tables?.[table.name];
-    if (own !== undefined && own !== "none") described.push([table, own]);
+    const overRpc = file.rpc?.tables?.[table.name] !== undefined;
+    if (own === "none" && overRpc) {
+      context.fault(
+        ["rpc", "tables", table.name],
+        "is a table that there is none of",
+        "Leave one of the two.",
+      );
+    }
+    if (own === "none" || (own === undefined && !overRpc)) continue;
+    if (own?.path === undefined && file.rpc !== undefined && !overRpc) {
+      const hint = `Add its method under rpc.tables, as ${table.name}, or its path here.`;
+      context.fault(["tables", table.name], "has neither a path nor a method", hint);
+    }
+    described.push([table, own ?? {}]);
   }
   const none = tables.filter((table) => file.tables?.[table.name] === "none");
   if (described.length === 0) {
@@ -28,18 +41,19 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
   if (file.rows?.ties === "arrival" && !maps.some(([, map]) => map.columns.seq?.kind === "derived")) {
     context.fault(["rows", "ties"], "is of rows whose seq is derived, and these have one", "Leave ties out.");
   }
+  // a document that is asked for by its path is REST's
   const hasRest =
-    file.rpc === undefined || file.rest !== undefined || described.some(([, { path }]) => path !== undefined);
+    file.documents !== undefined ||
+    file.rpc === undefined ||
+    file.rest !== undefined ||
+    described.some(([, { path }]) => path !== undefined);
   return {
     name: file.name,
     file: name,
     headers: secretsOf("headers", file.headers ?? {}, context),
     keys: secretsOf("keys", file.rest?.keys ?? {}, context),
     rest: hasRest ? compileRest(file, described, context) : undefined,
-    rpc:
-      file.rpc === undefined
-        ? undefined
-        : compileRpc(file.rpc, (path) => context.resolve(["rpc", "descriptors"], path)),
+    rpc: file.rpc === undefined ? undefined : compileRpc(file.rpc, Object.fromEntries(maps), context),
     maps: Object.fromEntries(maps),
     none: none.map((table) => table.name),
     described: described.map(([table]) => table.name),

@@ -16,7 +16,7 @@ import {
   rowFormSchema,
   timesSchema,
 } from "./request-schema.ts";
-import { rpcSchema } from "./rpc-profile.ts";
+import { rpcSchema } from "./rpc/rpc-schema.ts";
 import { headersSchema, keysSchema } from "./secret-schema.ts";
 
 const dropped = z

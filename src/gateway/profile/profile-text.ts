@@ -3,7 +3,6 @@ import type { Profile, ProfileSecret } from "./profile.ts";
 import { profileVersion } from "./profile-version.ts";
 import { errorDocument, restDocument } from "./rest-document.ts";
 import { rowsDocument } from "./rows-document.ts";
-import { rpcDocument } from "./rpc-profile.ts";
 
 /** A profile as YAML, with all that it extends in it: read again, it is the same profile. */
 export function profileText(profile: Profile): string {
@@ -27,7 +26,7 @@ export function profileText(profile: Profile): string {
     ...(Object.keys(rows).length === 0 ? {} : { rows }),
     tables,
     ...errorDocument(profile.rest),
-    ...(profile.rpc === undefined ? {} : { rpc: rpcDocument(profile.rpc) }),
+    ...(profile.rpc === undefined ? {} : { rpc: profile.rpc.document }),
   });
 }
 

@@ -1,7 +1,8 @@
+import type { DescMessage, DescMethodUnary, JsonObject } from "@bufbuild/protobuf";
 import type { ErrorCode } from "../../model/error.ts";
 import type { RowMap, TimeUnit } from "../../model/profile/row-map.ts";
 import type { FilterName, TableName } from "../../model/profile/table.ts";
-import type { RpcProfile } from "./rpc-profile.ts";
+import type { PageLayout } from "../../row/wire/page-index.ts";
 
 /** A gateway that differs, as its profile describes it: checked and compiled, nothing left to guess. */
 export interface Profile {
@@ -150,4 +151,64 @@ export interface FactFields {
 export interface ErrorWords {
   readonly code: readonly string[];
   readonly codes: Readonly<Record<string, ErrorCode>>;
+}
+
+/** The part of a profile about RPC: checked against its descriptors, nothing left to guess. */
+export interface RpcProfile {
+  readonly protocol: "connect" | "grpc";
+  /** The descriptor set, absolute. */
+  readonly descriptors: string;
+  /** Path that methods are below, in place of that of the gateway's address. */
+  readonly base: string | undefined;
+  readonly documents: RpcDocuments;
+  readonly tables: Readonly<Partial<Record<TableName, RpcRoute>>>;
+  /** What the codes of RPC mean, by their names as Connect writes them, where they mean something else than usual. */
+  readonly codes: Readonly<Record<string, ErrorCode>>;
+  /** As a profile would have it. */
+  readonly document: object;
+}
+
+/** Where a value stands in a request's message. */
+export type RequestPlace = readonly string[] | undefined;
+
+export interface RpcRequest {
+  readonly method: DescMethodUnary;
+  readonly places: {
+    readonly instance: RequestPlace;
+    readonly run: RequestPlace;
+    readonly from: RequestPlace;
+    readonly to: RequestPlace;
+    /** Most rows of a page. */
+    readonly limit: RequestPlace;
+    /** The token of the page before. */
+    readonly token: RequestPlace;
+    readonly filters: Readonly<Partial<Record<FilterName, readonly string[]>>>;
+  };
+  /** Sent as it is: a part of the message as protobuf JSON. */
+  readonly fixed: JsonObject;
+  /** A Timestamp is RFC 3339 here. */
+  readonly times: RestRequest["times"];
+}
+
+export interface RpcRoute extends RpcRequest {
+  /** The message of a row. */
+  readonly row: DescMessage;
+  readonly layout: PageLayout;
+  /** How rows become canonical; undefined where they come so. */
+  readonly map: RowMap | undefined;
+  /** Largest page that the gateway takes; undefined where none is known. */
+  readonly largestLimit: number | undefined;
+}
+
+type OverRpc<T> = (RpcRequest & Omit<NonNullable<T>, keyof RestRequest>) | undefined;
+
+/** Documents as REST's, in the JSON of each answer's message; undefined where the gateway has none. */
+export interface RpcDocuments {
+  readonly instances: OverRpc<RestDocuments["instances"]>;
+  readonly runs: OverRpc<RestDocuments["runs"]>;
+  readonly facts: OverRpc<RestDocuments["facts"]>;
+  readonly summary: RpcRequest | undefined;
+  readonly resources: RpcRequest | undefined;
+  readonly instance: OverRpc<RestDocuments["instance"]>;
+  readonly given: Readonly<Record<string, readonly string[]>>;
 }

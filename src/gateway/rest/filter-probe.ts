@@ -4,6 +4,9 @@ import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { RestRequest } from "../profile/profile.ts";
 
+/** A request, by what it is named and how it names what it asks for. */
+type ProbedRequest = Pick<RestRequest, "path" | "parameters">;
+
 /** A run to ask for of which there can be no rows, and the parameter that a gateway ignores that has some. */
 export interface ImpossibleRun extends RunRef {
   readonly parameter: string;
@@ -17,7 +20,7 @@ export interface ImpossibleRun extends RunRef {
  * the request says which run is asked for.
  */
 export function impossibleRuns(
-  request: RestRequest,
+  request: ProbedRequest,
   traits: Pick<RouteTraits, "namesRun" | "namesInstance">,
   run: RunRef,
   isListed: (run: RunRef) => Promise<boolean>,
@@ -49,14 +52,14 @@ export function impossibleRuns(
 }
 
 /** How a request names the run or instance; undefined where it does not. */
-function parameterOf({ path, parameters }: RestRequest, what: "run" | "instance"): string | undefined {
+function parameterOf({ path, parameters }: ProbedRequest, what: "run" | "instance"): string | undefined {
   return path.includes(`{${what}}`) ? `{${what}}` : parameters[what];
 }
 
 /** The error of a route that gives rows of a run that cannot exist. */
 export function ignoresParameter(
   { parameter, runId, instanceId }: ImpossibleRun,
-  request: RestRequest,
+  request: ProbedRequest,
   place: ErrorPlace,
 ): RunvaultError {
   const asked = `${JSON.stringify(instanceId)}, ${JSON.stringify(runId)}`;
@@ -67,7 +70,7 @@ export function ignoresParameter(
   );
 }
 
-function notFiltered(what: string, { path }: RestRequest, place: ErrorPlace): RunvaultError {
+function notFiltered(what: string, { path }: ProbedRequest, place: ErrorPlace): RunvaultError {
   return new RunvaultError("not_filtered", `the route ${path} does not tell runs apart: ${what}`, {
     place,
     hint: "Correct the names of the parameters in the profile: its rows do not say whose they are, and would be taken for this run's.",

@@ -59,7 +59,7 @@ async function entriesOf(
 /** The instances that a document lists, with the runs that it names for them. Throws `not_a_gateway`. */
 export async function listedInstances(
   bytes: Uint8Array,
-  { list, id, runs }: Omit<NonNullable<RestDocuments["instances"]>, "path">,
+  { list, id, runs }: Pick<NonNullable<RestDocuments["instances"]>, "list" | "id" | "runs">,
   place: ErrorPlace,
 ): Promise<readonly InstanceEntry[]> {
   const entries = await entriesOf(bytes, list, [id, runs], place);

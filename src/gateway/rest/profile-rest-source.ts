@@ -216,7 +216,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
     now: () => session.now(),
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
-    described: { tables: profile.described, none: profile.none },
+    described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (table) => {
       const route = rest.tables[table];
       return route === undefined ? undefined : routeTraitsOf(table, route, profile.maps[table]);

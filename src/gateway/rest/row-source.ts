@@ -1,4 +1,5 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import type { FilterName, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RowRequest, RunRef } from "../../model/source.ts";
@@ -265,7 +266,7 @@ async function hasRows(source: RowRoute, asked: Asked, reading: Reading): Promis
 }
 
 function pageWalk(
-  { session, client, rest, route, known }: RowRoute,
+  { session, client, rest, route, traits, known }: RowRoute,
   asked: Asked,
   reading: Reading,
   onRows: (rows: PageRows) => void,
@@ -301,6 +302,7 @@ function pageWalk(
     place,
     size,
     wanted: asked.wanted,
+    isArrivalKept: traits.map !== undefined && hasDerivedSeq(traits.map) && traits.map.ties === "arrival",
     open: (more) => opened(call(size, more)),
     openAddress: (address) => {
       target = nextTarget(session, address, target, place);

@@ -3,13 +3,14 @@ import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
 import { Turns } from "../../model/turns.ts";
 import { indexPage, type PageIndex, type PageLayout } from "../../row/wire/page-index.ts";
-import type { PageLines, RowTranscoder, WireKey } from "../../row/wire/row-transcoder.ts";
-import type { RpcContract } from "../contract.ts";
+import type { PageLines, RowTranscoder } from "../../row/wire/row-transcoder.ts";
+import type { RpcRules } from "../contract.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
 import { openRequestScope } from "../request-scope.ts";
 import type { PageSize } from "./page-size.ts";
 import type { RpcClient } from "./rpc-client.ts";
+import type { SeenPages } from "./seen-pages.ts";
 
 /** A page of rows, by how it is asked for. */
 export interface PageSource {
@@ -17,17 +18,24 @@ export interface PageSource {
   readonly method: Parameters<RpcClient["call"]>[0]["method"];
   readonly layout: PageLayout;
   readonly size: PageSize;
-  readonly transcoder: RowTranscoder;
+  readonly transcoder: PageTranscoder;
+  /** Knows the pages that came; of each reading its own. */
+  readonly seen: SeenPages;
+  /** False where the gateway is not told how many rows a page may have. */
+  readonly isSized?: boolean;
   /** Bytes that no row on the wire is below. */
   readonly leastRowBytes: number;
   /** The request's bytes for a page of so many rows, from a token on. */
   readonly request: (rows: number, token: string) => Uint8Array;
 }
 
+/** What makes lines of a page's rows: see RowTranscoder. */
+export type PageTranscoder = Pick<RowTranscoder, "transcode">;
+
 export interface PageReading {
   readonly session: HttpSession;
   readonly client: RpcClient;
-  readonly contract: RpcContract;
+  readonly rules: RpcRules;
   readonly place: ErrorPlace;
   readonly signal: AbortSignal;
   /** Most rows in all. */
@@ -44,6 +52,9 @@ const mostEmptyPages = 16;
  * page limit, the limit is not what the gateway keeps to.
  */
 const loneRowBytes = 17 * 1024 * 1024;
+
+/** Rows of a page that nobody could ask to be smaller: as many as make no more lines than the largest page that can be. */
+const mostUnsizedRows = 100_000;
 
 /**
  * The rows of a table, page by page, as canonical lines: the next page is on its way while one is read. Every page is
@@ -64,17 +75,15 @@ export async function* readPages(
   let token = "";
   let out = 0;
   let empty = 0;
-  /** First keys of the first page and of the one before. */
-  let start: WireKey | undefined;
-  let before: WireKey | undefined;
   try {
     let page = await fetchPage(source, reading, token, limit, signal);
     for (;;) {
       const wanted = limit - out;
       const { nextToken } = page.index;
       const isLast = nextToken === "" || page.index.rows >= wanted;
-      // a token that leads to itself would bring the same page for ever
-      const goesOn = !isLast && nextToken !== token;
+      // a token that was sent before would bring the same pages for ever
+      const leadsBack = nextToken === token || source.seen.hasToken(nextToken);
+      const goesOn = !isLast && !leadsBack;
       using ahead = goesOn
         ? startAhead(signal, (own) => fetchPage(source, reading, nextToken, wanted - page.index.rows, own))
         : undefined;
@@ -86,19 +95,16 @@ export async function* readPages(
         page = await fetchLines(source, reading, token, wanted, signal, lines);
         continue;
       }
-      if (isSameKey(lines.first, before) || isSameKey(lines.first, start)) {
-        throw cut("a page came a second time", place);
-      }
-      start ??= lines.first;
-      before = lines.first ?? before;
+      if (source.seen.hasPage(page.index, lines)) throw cut("a page came a second time", place);
       empty = lines.rows > 0 ? 0 : empty + 1;
       out += lines.rows;
       yield* lines.chunks;
       if (isLast) return;
-      if (ahead === undefined) throw cut("the token of a page leads back to the same page", place);
+      if (ahead === undefined) throw cut("the token of a page leads back to a page that came", place);
       if (empty > mostEmptyPages)
         throw cut(`${empty} pages in a row were empty, and there is a token for another`, place);
       token = nextToken;
+      source.seen.addToken(token);
       page = await ahead.page;
     }
   } finally {
@@ -155,7 +161,7 @@ function fetchLines(
  */
 async function attemptPage(
   source: PageSource,
-  { session, client, contract, rate }: PageReading,
+  { session, client, rules, rate }: PageReading,
   token: string,
   wanted: number,
   context: Parameters<RpcClient["call"]>[1],
@@ -165,10 +171,11 @@ async function attemptPage(
   for (;;) {
     const rows = Math.min(size.rows, wanted);
     const request = source.request(rows, token);
-    const mostBytes = rows === 1 ? loneRowBytes : contract.pageBytes;
+    const isSized = source.isSized !== false;
+    const mostBytes = rows === 1 || !isSized ? loneRowBytes : rules.pageBytes;
     try {
       const bytes = await client.call({ method, request, withToken: token !== "", mostBytes, rate }, context);
-      const index = indexPage(bytes, layout, rows);
+      const index = indexPage(bytes, layout, isSized ? rows : mostUnsizedRows);
       judgePage(index, source, session, context.place);
       if (refusedRows !== undefined) size.refuse(refusedRows);
       size.learn(rows, index.rows, bytes.byteLength);
@@ -267,15 +274,6 @@ const turnsToGoOut = 3;
 
 async function letGoOut(): Promise<void> {
   for (let turn = 0; turn < turnsToGoOut; turn++) await nextTurn();
-}
-
-/**
- * Whether a page begins as another did: then it is that page. Rows that are merely out of order go through, for their
- * reader to see: a cut here would have it ask again from behind them.
- */
-function isSameKey(a: WireKey | undefined, b: WireKey | undefined): boolean {
-  if (a === undefined || b === undefined) return false;
-  return a.tsHigh === b.tsHigh && a.tsLow === b.tsLow && a.seqHigh === b.seqHigh && a.seqLow === b.seqLow;
 }
 
 function cut(what: string, place: ErrorPlace): RunvaultError {

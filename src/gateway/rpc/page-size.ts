@@ -18,15 +18,20 @@ const tolerance = 1 / 4;
  */
 export class PageSize {
   readonly #pageBytes: number;
-  #rows = firstRows;
+  readonly #mostRows: number;
+  #rows: number;
   /** Most rows that come in time, as far as is known. */
-  #timely = mostRows;
+  #timely: number;
   /** The most rows asked for that a page came for, and the fewest that were refused. */
   #taken = 0;
   #refused = Number.POSITIVE_INFINITY;
 
-  constructor(pageBytes: number) {
+  /** `largest` is the most rows that a gateway is known to take. */
+  constructor(pageBytes: number, largest = mostRows) {
     this.#pageBytes = pageBytes;
+    this.#mostRows = Math.min(mostRows, largest);
+    this.#rows = Math.min(firstRows, this.#mostRows);
+    this.#timely = this.#mostRows;
   }
 
   /** Rows of the next page. */
@@ -38,7 +43,7 @@ export class PageSize {
   learn(asked: number, rows: number, bytes: number): void {
     this.#taken = Math.max(this.#taken, asked);
     if (rows === 0) return;
-    this.#timely = Math.min(mostRows, this.#timely + Math.ceil(this.#timely * recovery));
+    this.#timely = Math.min(this.#mostRows, this.#timely + Math.ceil(this.#timely * recovery));
     const fitting = Math.max(1, Math.floor((this.#pageBytes * fill * rows) / bytes));
     // a last or a short page tells how long rows are, and nothing about more of them
     const grown = Math.max(this.#rows, asked * growth);
@@ -72,7 +77,7 @@ export class PageSize {
 
   /** Halfway to what was refused, until that is hardly more. */
   #mostTaken(): number {
-    if (this.#refused === Number.POSITIVE_INFINITY) return mostRows;
+    if (this.#refused === Number.POSITIVE_INFINITY) return this.#mostRows;
     // a gateway may take less than it took: then less is all that is known
     const taken = Math.min(this.#taken, this.#refused - 1);
     return this.#refused <= taken * (1 + tolerance) ? taken : Math.floor((taken + this.#refused) / 2);

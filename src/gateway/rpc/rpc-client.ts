@@ -44,8 +44,16 @@ export class RpcClient {
     request: MessageInitShape<I>,
     context: RequestContext,
   ): Promise<MessageShape<O>> {
-    const prefix = await this.#prefix(context.signal);
-    return await this.#unary(prefix, method, request, context);
+    return await this.document(method, toBinary(method.input, create(method.input, request)), context);
+  }
+
+  /** The same of a request's bytes. */
+  async document<O extends DescMessage>(
+    method: DescMethodUnary<DescMessage, O>,
+    request: Uint8Array,
+    context: RequestContext,
+  ): Promise<MessageShape<O>> {
+    return await this.#unary(await this.#prefix(context.signal), method, request, context);
   }
 
   /** One attempt at a call, without retries: the answer's bytes; none for 204, as an empty message has none. */
@@ -58,7 +66,7 @@ export class RpcClient {
     using scope = this.#session.scope(undefined);
     const ask = async (prefix: string, url: string) => {
       const place = { url: url + methodPath(probe) };
-      await this.#unary(prefix, probe, {}, { place, signal: scope.signal });
+      await this.#unary(prefix, probe, new Uint8Array(0), { place, signal: scope.signal });
       return prefix;
     };
     try {
@@ -78,14 +86,13 @@ export class RpcClient {
     }
   }
 
-  async #unary<I extends DescMessage, O extends DescMessage>(
+  async #unary<O extends DescMessage>(
     prefix: string,
-    method: DescMethodUnary<I, O>,
-    init: MessageInitShape<I>,
+    method: DescMethodUnary<DescMessage, O>,
+    request: Uint8Array,
     context: RequestContext,
   ): Promise<MessageShape<O>> {
     const { place, signal } = context;
-    const request = toBinary(method.input, create(method.input, init));
     using _place = await this.#session.gate.document(signal);
     return await this.#session.retrying(signal, async () => {
       const call = { method, request, withToken: false, mostBytes: documentMaxBytes };

@@ -16,7 +16,8 @@ const mostUnknown = 1000;
 
 /**
  * A message as the bytes that REST has for it, zero values present: what is archived of a run does not tell by which
- * transport it came. History routes have proto field names, control routes lower camel case.
+ * transport it came. History routes have proto field names, control routes lower camel case;
+ * messages of another contract have proto field names, and may hold what JSON writes as no object.
  *
  * A field that the contract does not know is kept as rows keep it: behind the others of its message, under `#` and its
  * number, with its bytes as they came (tag included, in base64). Throws `not_a_gateway` for more than a thousand of them.
@@ -24,11 +25,12 @@ const mostUnknown = 1000;
 export function documentBytes<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
-  plane: "history" | "control",
+  plane: "history" | "control" | "foreign",
 ): Uint8Array {
-  const useProtoFieldName = plane === "history";
+  const useProtoFieldName = plane !== "control";
   const json = toJson(schema, message, { useProtoFieldName, alwaysEmitImplicit: true });
-  addUnknown(reflect(schema, message), json, ({ name, jsonName }) => (useProtoFieldName ? name : jsonName));
+  const keyOf = ({ name, jsonName }: DescField) => (useProtoFieldName ? name : jsonName);
+  addUnknown(reflect(schema, message), json, keyOf, plane === "foreign");
   return Buffer.from(JSON.stringify(json));
 }
 
@@ -37,17 +39,21 @@ function addUnknown(
   message: ReflectMessage,
   json: JsonValue | undefined,
   keyOf: (field: DescField) => string,
+  isForeign: boolean,
 ): void {
+  if (!isObject(json) && isForeign) return;
   if (!isObject(json)) throw new Error(`${message.desc.typeName} is no JSON object`);
   for (const field of message.fields) {
     if (field.message === undefined || !message.isSet(field)) continue;
     const inner = json[keyOf(field)];
-    if (field.fieldKind === "message") addUnknown(message.get(field), inner, keyOf);
+    if (field.fieldKind === "message") addUnknown(message.get(field), inner, keyOf, isForeign);
     else if (field.fieldKind === "list") {
       const items = inner as readonly JsonValue[];
       let at = 0;
-      for (const item of message.get(field)) addUnknown(item as ReflectMessage, items[at++], keyOf);
-    } else throw new Error(`${field.parent.typeName}.${field.name} is a map, which no document has`);
+      for (const item of message.get(field))
+        addUnknown(item as ReflectMessage, items[at++], keyOf, isForeign);
+    } else if (!isForeign)
+      throw new Error(`${field.parent.typeName}.${field.name} is a map, which no document has`);
   }
   const fields = message.getUnknown() ?? [];
   if (fields.length > 0) Object.assign(json, unknownMembers(fields));

@@ -44,6 +44,7 @@ import { PageSize } from "./page-size.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
 import { methodPath } from "./rpc-exchange.ts";
+import { seenByKey } from "./seen-pages.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
 /** A gateway over RPC, over connections that are another's to close. */
@@ -173,6 +174,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
       method,
       layout: pageLayout(table, method.output),
       ...kept,
+      seen: seenByKey(),
       // each row has both ids in it, with a tag and a length
       leastRowBytes: Buffer.byteLength(request.instanceId) + Buffer.byteLength(request.runId) + 4,
       request: (pageSize, pageToken) =>
@@ -250,7 +252,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
           yield* readPages(pagesOf(table, method, request), {
             session,
             client,
-            contract,
+            rules: contract,
             place: placeOf(method, route),
             signal,
             limit: request.limit ?? Number.POSITIVE_INFINITY,

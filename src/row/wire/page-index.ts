@@ -13,6 +13,10 @@ export interface PageLayout {
   readonly member: number | undefined;
   /** Numbers of the other tables' messages. */
   readonly others: ReadonlySet<number>;
+  /** Fields of the answer that hold rows or the token in them, by number; 0 stands for what is not on a level. */
+  readonly inside?: ReadonlyMap<number, PageLayout>;
+  /** Fields of the answer that are known and hold neither. */
+  readonly known?: ReadonlySet<number>;
 }
 
 /** Where the rows of a page stand in its bytes, and the token of the next. */
@@ -57,42 +61,67 @@ export function pageLayout(table: Table, page: DescMessage): PageLayout {
  * as a line, so a page's bytes alone do not bound what becomes of it.
  */
 export function indexPage(page: Uint8Array, layout: PageLayout, mostRows: number): PageIndex {
-  const cursor = new WireCursor(page, 0, page.byteLength);
-  const inner = new WireCursor(page, 0, 0);
-  let places = new Int32Array(8192);
-  let rows = 0;
-  let nextToken: string | undefined;
-  const unknown = new Map<number, number>();
+  const found: Found = {
+    page,
+    inner: new WireCursor(page, 0, 0),
+    places: new Int32Array(8192),
+    rows: 0,
+    nextToken: undefined,
+    unknown: new Map(),
+  };
+  look(found, new WireCursor(page, 0, page.byteLength), layout, mostRows);
+  const { rows, places, nextToken, unknown } = found;
+  return { page, rows, places, nextToken: nextToken ?? "", unknown };
+}
+
+interface Found {
+  readonly page: Uint8Array;
+  /** For what lies in a row. */
+  readonly inner: WireCursor;
+  places: Int32Array<ArrayBuffer>;
+  rows: number;
+  nextToken: string | undefined;
+  readonly unknown: Map<number, number>;
+}
+
+function look(found: Found, cursor: WireCursor, layout: PageLayout, mostRows: number): void {
+  const { page, unknown } = found;
   while (cursor.next()) {
+    const inside = layout.inside?.get(cursor.number);
     if (cursor.number === layout.rows) {
       const end = enter(cursor);
+      const { rows } = found;
       if (rows === mostRows) throw tooManyRows(mostRows);
-      if (rows * 2 === places.length) {
-        const more = new Int32Array(places.length * 2);
-        more.set(places);
-        places = more;
+      if (rows * 2 === found.places.length) {
+        const more = new Int32Array(found.places.length * 2);
+        more.set(found.places);
+        found.places = more;
       }
-      places[rows * 2] = cursor.pos;
-      places[rows * 2 + 1] = end;
-      if (layout.member !== undefined) unwrap(inner, layout, places, rows * 2);
-      rows += 1;
+      found.places[rows * 2] = cursor.pos;
+      found.places[rows * 2 + 1] = end;
+      if (layout.member !== undefined) unwrap(found.inner, layout, found.places, rows * 2);
+      found.rows += 1;
       cursor.pos = end;
     } else if (cursor.number === layout.token) {
-      if (nextToken !== undefined) throw malformed("it has two next_page_token fields");
+      if (found.nextToken !== undefined) throw malformed("it has two next_page_token fields");
       const end = enter(cursor);
       const bytes = page.subarray(cursor.pos, end);
       if (bytes.byteLength > longestTokenBytes || !isUtf8(bytes))
         throw malformed("its next_page_token is too long or not UTF-8");
-      nextToken = Buffer.from(bytes).toString("utf8");
+      found.nextToken = Buffer.from(bytes).toString("utf8");
+      cursor.pos = end;
+    } else if (inside !== undefined) {
+      const end = enter(cursor);
+      look(found, new WireCursor(page, cursor.pos, end), inside, mostRows);
       cursor.pos = end;
     } else {
       const { number, type, tagAt } = cursor;
       cursor.skip();
+      if (layout.known?.has(number) === true) continue;
       const bytes = type === wireType.length ? cursor.pos - tagAt : 0;
       if (unknown.size < mostUnknown) unknown.set(number, Math.max(unknown.get(number) ?? 0, bytes));
     }
   }
-  return { page, rows, places, nextToken: nextToken ?? "", unknown };
 }
 
 /** Narrows the place of a row of any table to the message in it, which must be there once and be this table's. */

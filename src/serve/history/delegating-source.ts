@@ -10,6 +10,8 @@ export function delegatingSource(source: HistorySource): HistorySource {
     document: (run, kind, signal) => source.document(run, kind, signal),
     rows: (request) => source.rows(request),
     answer: async (request, accepted) => (await source.answer?.(request, accepted)) ?? null,
+    traits: (table) => source.traits?.(table),
+    described: source.described,
     [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
   };
 }

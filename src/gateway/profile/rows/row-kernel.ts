@@ -179,6 +179,9 @@ export class RowKernel {
     const text = this.#bytes.toString("latin1", at, at + length);
     const isSpecial = text === "NaN" || text === "Infinity" || text === "-Infinity";
     const double = isSpecial ? `"${text}"` : shortestDouble(text);
-    return double === undefined ? 0 : this.#bytes.write(double, out, "latin1");
+    if (double === undefined) return 0;
+    if (double === text) return -1;
+    for (let i = 0; i < double.length; i++) this.#bytes[out + i] = double.charCodeAt(i);
+    return double.length;
   }
 }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
 import type { AnswerHeaders } from "../../http/answer.ts";
 import type { Pages } from "../../profile/profile.ts";
@@ -7,6 +6,7 @@ import { toldBy } from "./next-page.ts";
 import type { PageRows } from "./page-rows.ts";
 import { PageWatch } from "./page-watch.ts";
 import { RowSpool } from "./row-spool.ts";
+import { RowSum } from "./row-sum.ts";
 import { SeenOnce } from "./seen-once.ts";
 import { takeRows } from "./take-rows.ts";
 
@@ -26,6 +26,8 @@ export interface PageWalk {
   readonly size: number | undefined;
   /** Rows that are enough; what comes beyond them is not looked at. */
   readonly wanted: number | undefined;
+  /** Whether rows that come in another order are others: that of their arrival is kept. */
+  readonly isArrivalKept: boolean;
   /** The same request with the parameters of a page. */
   open(more: Readonly<Record<string, string | number>>): Promise<OpenPage>;
   /** The page at an address that a page named. */
@@ -165,7 +167,7 @@ async function* byOffset(
 
 /**
  * Pages by number say nothing of what moved between them: the total has to be the same on each, and all pages have to
- * come a second time, cut elsewhere, with the same rows. Until then none of them is handed out but a first page that is
+ * come a second time, cut elsewhere, with the same rows, whose ties may come in another order. Until then none of them is handed out but a first page that is
  * all that was asked for.
  */
 async function* byNumber(
@@ -175,10 +177,10 @@ async function* byNumber(
   const { place } = walk;
   const size = walk.size ?? usualSize;
   await using spool = await RowSpool.open();
-  const hash = createHash("sha256");
+  const sum = new RowSum(walk.isArrivalKept);
   const first: Pass = { most: 0, pages: 0, rows: 0 };
   for await (const rows of takeRows(onePass(walk, pages, size, first), walk.wanted)) {
-    hash.update(rows);
+    sum.add(rows);
     await spool.add(rows);
   }
   const isOnePage = first.pages === 1 && first.rows >= (walk.wanted ?? Number.POSITIVE_INFINITY);
@@ -186,10 +188,10 @@ async function* byNumber(
     // a gateway that gives fewer rows than it is asked for would count pages by those it was asked for, and leave out
     // the same rows each time, were it asked for as many as it gives or more
     const other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
-    const again = createHash("sha256");
+    const again = new RowSum(walk.isArrivalKept);
     const second: Pass = { most: 0, pages: 0, rows: 0 };
-    for await (const rows of takeRows(onePass(walk, pages, other, second), walk.wanted)) again.update(rows);
-    if (again.digest("hex") !== hash.digest("hex")) {
+    for await (const rows of takeRows(onePass(walk, pages, other, second), walk.wanted)) again.add(rows);
+    if (again.take() !== sum.take()) {
       throw cut("in pages of another size other rows came", place);
     }
   }

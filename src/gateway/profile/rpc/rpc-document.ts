@@ -1,0 +1,28 @@
+import { pathText } from "../field-path-schema.ts";
+import type { RpcFile } from "./rpc-schema.ts";
+
+/** `rpc` as a profile would have it. */
+export function rpcDocument(file: RpcFile, descriptors: string): object {
+  const { errors, ...rest } = file;
+  return {
+    ...(plain(rest) as object),
+    ...(errors === undefined ? {} : { errors: withoutNothing(errors) }),
+    descriptors,
+  };
+}
+
+/** With dots in place of the lists that paths are, and without what is not said. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? value : pathText(value as string[]);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(withoutNothing(value)).map(([key, inside]) => [
+      key,
+      key === "fixed" || key === "given" ? inside : plain(inside),
+    ]),
+  );
+}
+
+function withoutNothing(value: object): object {
+  return Object.fromEntries(Object.entries(value).filter(([, inside]) => inside !== undefined));
+}

@@ -1,0 +1,261 @@
+import { z } from "zod";
+import { type TableName, tableNames, tables } from "../../../model/profile/table.ts";
+import { documentsSchema } from "../document-schema.ts";
+import { type ErrorWord, errorWords } from "../error-schema.ts";
+import { fieldPathSchema, listPathSchema } from "../field-path-schema.ts";
+import { timesSchema, unitSchema } from "../request-schema.ts";
+
+const methodMust = "must be the full name of a method, such as acme.v1.History.ListFills";
+const methodSchema = z
+  .string({ error: methodMust })
+  .regex(/^[A-Za-z_][\w.]*[./][A-Za-z_]\w*$/, methodMust)
+  .meta({ description: "the method, as package.Service.Method", examples: ["acme.v1.History.ListFills"] });
+
+/** A field of a request's message; `none` where another place names one and here there is none. */
+const requestField = (description: string) => fieldPathSchema.optional().meta({ description });
+const answerField = (description: string) => fieldPathSchema.optional().meta({ description });
+
+const filterSchema = z
+  .strictObject(
+    Object.fromEntries(
+      ["resource_key", "symbol", "venue", "account", "portfolio"].map((name) => [
+        name,
+        requestField(`field that selects rows by ${name}`),
+      ]),
+    ) as Record<string, ReturnType<typeof requestField>>,
+    { error: "must be a map of filters and their fields" },
+  )
+  .optional()
+  .meta({ description: "fields that select rows; a filter that is not here cannot be asked for" });
+
+const parametersSchema = z
+  .strictObject({
+    instance: requestField("field that names the instance"),
+    run: requestField("field that names the run"),
+    from: requestField("field of the earliest time"),
+    to: requestField("field of the latest time"),
+    limit: requestField("field of the largest number of rows of a page"),
+    filters: filterSchema,
+    fixed: z
+      .record(z.string().min(1), z.json(), { error: "must be a map of fields and their values" })
+      .optional()
+      .meta({
+        description: "fields that are sent as they are, as protobuf JSON has them",
+        examples: [{ kind: "TRADES" }],
+      }),
+  })
+  .optional()
+  .meta({
+    description: "fields of the request's message, with dots into messages; what is not named is not sent",
+    examples: [{ run: "execution", from: "window.start", to: "window.end", limit: "page_size" }],
+  });
+
+const pagesSchema = z
+  .union(
+    [
+      z.literal("none"),
+      z.strictObject({
+        send: fieldPathSchema.meta({
+          description: "field of the request that has the token of the next page",
+        }),
+        next: fieldPathSchema.meta({
+          description: "field of the answer that has the token of the next page",
+        }),
+      }),
+    ],
+    { error: "must be none, or a map with send and next" },
+  )
+  .optional()
+  .meta({
+    description: "how an answer goes on: by a token that it has and the next request sends",
+    examples: [{ send: "page_token", next: "next_page_token" }],
+  });
+
+const rowsSchema = fieldPathSchema.optional().meta({
+  description:
+    "repeated field of the answer that has the rows, and in it the message where a row is one of several",
+  examples: ["rows"],
+});
+
+const largestLimitSchema = z
+  .int({ error: "must be a whole number" })
+  .min(1)
+  .max(100_000)
+  .optional()
+  .meta({ description: "most rows that a page may be asked for", examples: [5000] });
+
+const route = {
+  parameters: parametersSchema,
+  times: timesSchema.optional(),
+  pages: pagesSchema,
+  rows: rowsSchema,
+  largest_limit: largestLimitSchema,
+};
+
+function document<T extends z.core.$ZodLooseShape>(shape: T, description: string) {
+  return z
+    .union(
+      [z.literal("none"), z.strictObject({ method: methodSchema, parameters: parametersSchema, ...shape })],
+      { error: "must be none, or a map with method" },
+    )
+    .optional()
+    .meta({ description });
+}
+
+const statuses = ["RUNNING", "FINISHED", "FAILED"] as const;
+const unit = unitSchema.optional().meta({
+  description: "how times are written in it; of a Timestamp rfc3339, else without it ns",
+});
+
+const documents = z.strictObject({
+  instances: document(
+    {
+      list: listPathSchema.meta({ description: "repeated field of the answer that has them" }),
+      id: answerField("where an entry has the instance's id; without it the entry itself is the id"),
+      runs: answerField("where an entry has the list of its run ids"),
+    },
+    "the list of instances",
+  ),
+  runs: document(
+    {
+      list: listPathSchema.meta({ description: "repeated field of the answer that has them" }),
+      id: fieldPathSchema.meta({ description: "where an entry has the run's id" }),
+      started: answerField("when it began"),
+      ended: answerField("when it ended"),
+      unit,
+      status: answerField("what it is at"),
+      words: z
+        .record(z.string().min(1), z.enum(statuses, { error: `must be one of ${statuses.join(", ")}` }))
+        .optional()
+        .meta({ description: `the gateway's words for ${statuses.join(", ")}; without it these` }),
+      final: answerField("whether no row will be added any more"),
+      storage_version: answerField("a mark that changes whenever any of its rows does"),
+    },
+    "the list of an instance's runs",
+  ),
+  storage: document(
+    {
+      times: timesSchema.optional(),
+      list: listPathSchema.optional().meta({
+        description: "repeated field of the answer that has the tables; without it an answer is of one table",
+      }),
+      table: answerField("where an entry names its table"),
+      tables: z
+        .record(
+          z.string().min(1),
+          z.enum(tableNames as [TableName, ...TableName[]], {
+            error: `must be one of ${tableNames.join(", ")}`,
+          }),
+        )
+        .optional()
+        .meta({ description: "the gateway's names of tables; without it runvault's" }),
+      table_parameter: requestField("field of the request that asks for one table"),
+      rows: fieldPathSchema.meta({ description: "number of rows" }),
+      first: answerField("time of the earliest row"),
+      last: answerField("time of the latest row"),
+      unit,
+      final: answerField("whether the table will not grow any more"),
+      heeds_bounds: z.boolean({ error: "must be true or false" }).optional().meta({
+        description: "false where counts are of the whole run, whatever bounds are asked for",
+      }),
+    },
+    "how many rows there are of each table",
+  ),
+  summary: document({}, "the run's summary, kept as it comes"),
+  resources: document({}, "the run's resources, kept as they come"),
+  instance: document(
+    { current_run: answerField("where it names the instance's current run") },
+    "the instance, kept as it comes",
+  ),
+  given: documentsSchema.shape.given,
+});
+
+/** Names of the codes of RPC, as Connect writes them. */
+export const rpcCodes = [
+  "canceled",
+  "unknown",
+  "invalid_argument",
+  "deadline_exceeded",
+  "not_found",
+  "already_exists",
+  "permission_denied",
+  "resource_exhausted",
+  "failed_precondition",
+  "aborted",
+  "out_of_range",
+  "unimplemented",
+  "internal",
+  "unavailable",
+  "data_loss",
+  "unauthenticated",
+] as const;
+
+const errors = z
+  .strictObject(
+    Object.fromEntries(
+      Object.keys(errorWords).map((word) => [
+        word,
+        z
+          .array(z.enum(rpcCodes, { error: `must be one of ${rpcCodes.join(", ")}` }), {
+            error: "must be a list of codes",
+          })
+          .optional(),
+      ]),
+    ) as Record<ErrorWord, z.ZodOptional<z.ZodArray<z.ZodEnum<{ [K in (typeof rpcCodes)[number]]: K }>>>>,
+    { error: "must be a map of meanings and codes" },
+  )
+  .optional()
+  .meta({
+    description: "what codes of RPC mean, where they mean something else than usual",
+    examples: [{ gone: ["not_found"] }],
+  });
+
+/** The part of a profile about RPC, each value checked by itself. */
+export const rpcSchema = z
+  .strictObject(
+    {
+      protocol: z.enum(["connect", "grpc"], { error: "must be connect or grpc" }).meta({
+        description: "connect: over HTTP/1.1; grpc: over HTTP/2",
+        examples: ["grpc"],
+      }),
+      descriptors: z
+        .string({ error: "must be the path of a descriptor set" })
+        .min(1, "must not be empty")
+        .meta({
+          description:
+            "a FileDescriptorSet beside the profile, made by buf build -o or grpcurl -protoset-out",
+          examples: ["gateway.binpb"],
+        }),
+      base: z
+        .string({ error: "must be a path that begins with a slash, or empty" })
+        .regex(/^(?:\/[\w.~-]+)*$/, "must be a path that begins with a slash and ends with none, or empty")
+        .optional()
+        .meta({ description: "path that methods are below; without it that of the gateway's address" }),
+      ...route,
+      documents: documents.optional().meta({
+        description: "lists, counts and documents; one that is not named, the gateway does not have",
+      }),
+      tables: z
+        .strictObject(
+          Object.fromEntries(
+            tables.map(({ name, meaning }) => [
+              name,
+              z
+                .strictObject({ method: methodSchema, ...route }, { error: "must be a map with method" })
+                .optional()
+                .meta({ description: meaning }),
+            ]),
+          ) as Record<TableName, z.ZodOptional<z.ZodObject<typeof route & { method: typeof methodSchema }>>>,
+          { error: "must be a map of tables" },
+        )
+        .optional()
+        .meta({ description: "the method of each table that comes over RPC" }),
+      errors,
+    },
+    { error: "must be a map of keys and values" },
+  )
+  .meta({
+    description: "how the gateway is asked over RPC",
+    examples: [{ protocol: "grpc", descriptors: "gateway.binpb" }],
+  });
+export type RpcFile = z.output<typeof rpcSchema>;

@@ -1,0 +1,124 @@
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { countLines } from "../../row/wire/row-lines.ts";
+import { asBuffer, timeIn } from "../rest/pages/clip-rows.ts";
+import type { SeenPages } from "./seen-pages.ts";
+
+const lineFeed = 0x0a;
+
+/** Where pages of rows end, by the number of rows up to there. */
+export class PageEnds {
+  readonly #ends = new Set<number>();
+  #rows = 0;
+
+  /** The same memory of pages, which tells this of each. */
+  watching(seen: SeenPages): SeenPages {
+    return {
+      ...seen,
+      hasPage: (index, lines) => {
+        this.#rows += lines.rows;
+        if (lines.rows > 0) this.#ends.add(this.#rows);
+        return seen.hasPage(index, lines);
+      },
+    };
+  }
+
+  /** Whether a page ends behind so many rows; asked for once. */
+  isEnd(rows: number): boolean {
+    return this.#ends.delete(rows);
+  }
+}
+
+export interface JoinChecks {
+  readonly ends: PageEnds;
+  readonly place: ErrorPlace;
+  /** True where the rows do not end with the gateway's, but with as many as were wanted. */
+  readonly isFull: (rows: number) => boolean;
+  /** The lines of one time, asked for by themselves. */
+  readonly linesAt: (time: bigint) => Promise<readonly string[]>;
+}
+
+/**
+ * Canonical lines whose rows have no number, shown to be whole where pages meet: where a page goes on with the time that
+ * the one before ended with, the rows of that time are asked for once more by themselves, and have to be the same. A
+ * gateway that sends ties in another order on each page, or counts places while rows come in ahead of them, doubles one
+ * row and hides another there, and no count shows it.
+ *
+ * Chunks are whole lines, and none goes across the end of a page. Throws `stream_cut` ahead of the first row behind those
+ * that differ.
+ */
+export async function* checkJoins(
+  chunks: AsyncIterable<Uint8Array>,
+  checks: JoinChecks,
+): AsyncGenerator<Uint8Array, undefined> {
+  let rows = 0;
+  /** The lines of the last time so far. */
+  let group: Buffer[] = [];
+  let time: string | undefined;
+  /** Whether a page ended inside of them. */
+  let isJoined = false;
+  let isPageEnd = false;
+  for await (const chunk of chunks) {
+    const lines = asBuffer(chunk);
+    const begins = endOf(lines, time, 0);
+    if (begins > 0) {
+      isJoined ||= isPageEnd;
+      group.push(lines.subarray(0, begins));
+    }
+    if (begins < lines.length) {
+      if (isJoined && time !== undefined) await requireSame(time, group, checks);
+      const last = lastGroup(lines, begins);
+      group = [lines.subarray(last.start)];
+      time = last.time;
+      isJoined = false;
+    }
+    rows += countLines(lines);
+    isPageEnd = checks.ends.isEnd(rows);
+    yield chunk;
+  }
+  if (isJoined && time !== undefined && !checks.isFull(rows)) await requireSame(time, group, checks);
+}
+
+/** Where the lines of a time end that begin at `start`. */
+function endOf(lines: Buffer, time: string | undefined, start: number): number {
+  let at = start;
+  while (at < lines.length) {
+    const end = lines.indexOf(lineFeed, at) + 1 || lines.length;
+    if (time === undefined || timeIn(lines, at, end) !== time) return at;
+    at = end;
+  }
+  return at;
+}
+
+/** The last lines, from `least` on, that have one time. */
+function lastGroup(
+  lines: Buffer,
+  least: number,
+): { readonly start: number; readonly time: string | undefined } {
+  let start = lines.length;
+  let time: string | undefined;
+  for (let end = lines.length; end > least; end = start) {
+    const before = end < 2 ? -1 : lines.lastIndexOf(lineFeed, end - 2);
+    const at = Math.max(least, before + 1);
+    const own = timeIn(lines, at, end);
+    if (start === lines.length) time = own;
+    else if (own !== time) break;
+    start = at;
+    if (own === undefined) break;
+  }
+  return { start, time };
+}
+
+async function requireSame(time: string, group: readonly Buffer[], checks: JoinChecks): Promise<void> {
+  if (!/^-?\d{1,19}$/.test(time)) return;
+  const came = Buffer.concat(group).toString("utf8").split("\n").slice(0, -1).sort();
+  const again = [...(await checks.linesAt(BigInt(time)))].sort();
+  if (came.length === again.length && came.every((line, i) => line === again[i])) return;
+  throw new RunvaultError(
+    "stream_cut",
+    `the pages of rows make no sense: the ${came.length} rows of ${time} that lie on two pages are not the ${again.length} that come by themselves`,
+    {
+      place: checks.place,
+      hint: "The gateway may send rows of one time in another order on each page, and rows have no number that would show it: ask its operator for a stable order.",
+    },
+  );
+}
