@@ -248,8 +248,12 @@ const folders = {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile", "document-schema", "error-schema", "field-path-schema", "request-schema"],
   },
+  "gateway/profile/check": {
+    doors: ["check-profile", "profile-check"],
+    within: ["asker", "column-look", "json-node", "row-page", "sample", "times"],
+  },
+  "gateway/profile/draft": { doors: ["draft-profile", "openapi-paths"], within: [] },
   "gateway/profile/rpc": { doors: [], within: ["compile-rpc", "request-message", "rpc-schema"] },
-  "gateway/profile/check": { doors: ["check-profile", "profile-check"], within: [] },
   "gateway/profile/rows": {
     doors: ["foreign-row", "row-normaliser", "remap-lines"],
     within: ["careful-row", "foreign-json", "row-plan"],
