@@ -105,6 +105,7 @@ const folders = {
       "manifest-files",
       "served-table",
       "table-view",
+      "through-words",
     ],
     within: ["manifest-paths", "parse-manifest", "run-overview"],
   },
@@ -166,6 +167,7 @@ const folders = {
       "buffer-pool",
       "fetch-buckets",
       "fetch-slice",
+      "segment-builder",
       "slice",
       "slice-queue",
       "split-segment",
@@ -206,7 +208,10 @@ const folders = {
       "zero-rows",
     ],
   },
-  "extract/rebuild": { doors: ["rebuild-run", "rebuild-runs", "widened-types"], within: ["widen"] },
+  "extract/rebuild": {
+    doors: ["rebuild-by-profile", "rebuild-run", "rebuild-runs", "widened-types"],
+    within: ["widen"],
+  },
   "extract/run": {
     doors: [
       "archive-run",
@@ -243,8 +248,12 @@ const folders = {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile", "document-schema", "error-schema", "field-path-schema", "request-schema"],
   },
+  "gateway/profile/check": {
+    doors: ["check-profile", "profile-check"],
+    within: ["asker", "column-look", "json-node", "row-page", "sample", "times"],
+  },
+  "gateway/profile/draft": { doors: ["draft-profile", "openapi-paths"], within: [] },
   "gateway/profile/rpc": { doors: [], within: ["compile-rpc", "request-message", "rpc-schema"] },
-  "gateway/profile/check": { doors: ["check-profile", "profile-check"], within: [] },
   "gateway/profile/rows": {
     doors: ["foreign-row", "row-normaliser", "remap-lines"],
     within: ["careful-row", "foreign-json", "row-plan"],

@@ -349,3 +349,27 @@ test("a cut of rows that are put aside is asked for again, whole", async () => {
   expect(error).toBeUndefined();
   expect(lines).toEqual(groups.map(([, line]) => line));
 });
+
+test("an answer that a cap ends ahead of what was asked for, within a unit, is not taken for no rows", async () => {
+  const within = [1n, 2n, 3n, 4n, 5n, 2n * ms].map((ts, i) => [ts, row(ts, i)] as const);
+  const serveCapped = (cap: number) =>
+    serveJson((_, query) => {
+      const after = BigInt(query.get("after") ?? 0) * ms;
+      const before = BigInt(query.get("before") ?? 99) * ms;
+      return {
+        body: itemsText(
+          within
+            .filter(([ts]) => ts >= after && ts < before)
+            .map(([, text]) => text)
+            .slice(0, cap),
+        ),
+      };
+    });
+  const times = { unit: "ms", from: "inclusive", to: "exclusive" } as const;
+  const profile = profileOf({ tables: { fills: fillsRoute({ times }) } });
+  await using capped = await serveCapped(3);
+  expect((await read(capped, profile, { from: 4n })).error?.code).toBe("timestamp_capped");
+  await using whole = await serveCapped(9);
+  expect((await read(whole, profile, { from: 4n })).lines.length).toBe(3);
+  expect(await read(whole, profile, { from: 6n, to: ms })).toMatchObject({ lines: [], error: undefined });
+});

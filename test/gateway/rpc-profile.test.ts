@@ -125,6 +125,12 @@ const mistakes: readonly (readonly [what: string, part: string, by: string, said
     "    bars:\n      method: corvid.tape.v1.Tape.ListSignals\n",
     /neither a path nor a method/,
   ],
+  [
+    "pages of rows without numbers and bounds",
+    "        to: window.until\n",
+    "",
+    /cannot yet show that no row is doubled where pages meet/,
+  ],
 ];
 
 test.each(mistakes)(

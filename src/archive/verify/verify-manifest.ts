@@ -10,6 +10,7 @@ import {
   tableState,
 } from "../manifest/manifest.ts";
 import { latestView, provenView, type TableView } from "../manifest/table-view.ts";
+import { throughWords } from "../manifest/through-words.ts";
 import { tablesOf } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
@@ -173,10 +174,11 @@ function certificateFaults(table: TableView): Fault[] {
   return faults;
 }
 
-function certificateSummary({ certificate }: TableView): string {
+function certificateSummary({ certificate, through }: TableView): string {
   if (certificate === null) return "absent";
   const { rows, proof, gatewayRows } = certificate;
-  return `${countText(rows, "row")}, proof ${proof}${gatewayRows === null ? "" : `, the gateway counted ${gatewayRows}`}`;
+  const counted = gatewayRows === null ? "" : `, the gateway counted ${gatewayRows}`;
+  return `${[`${countText(rows, "row")}, proof ${proof}${counted}`, ...throughWords(through)].join(", ")}`;
 }
 
 /** Windows are disjoint, in order, and inside their buckets; only parts of an unsorted answer share theirs. */

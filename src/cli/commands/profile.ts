@@ -7,40 +7,47 @@ import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "../options/
 import { nonEmpty } from "../options/option-values.ts";
 import type { Session } from "../process/session.ts";
 
-const actions = ["check", "show", "schema"] as const;
+const actions = ["check", "draft", "show", "schema"] as const;
 
 const schema = z.object({
   ...gatewayShape,
   action: z.enum(actions),
   subject: nonEmpty.optional(),
+  openapi: nonEmpty.optional(),
+  out: nonEmpty.optional(),
 });
 
 /** `runvault profile check [RUN]`, `runvault profile show [default|FILE]` and `runvault profile schema` */
 export const profileCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
-  unused: ({ action }) => (action === "check" ? [] : gatewayOptionNames),
+  unused: ({ action }) => (action === "check" || action === "draft" ? [] : gatewayOptionNames),
   declare: (command: Command) =>
     addGatewayOptions(
       command
         .description(
           "A profile describes a gateway whose paths, parameters, fields or words differ from what runvault expects; every " +
             "command that asks a gateway takes one with --profile. `check` holds a profile against its gateway by a few " +
-            "small requests, and names what is wrong; `show` prints a profile whole, with what it extends and what holds " +
+            "small requests, and names what is wrong; `draft` writes the beginning of one from a gateway's paths and rows; `show` prints a profile whole, with what it extends and what holds " +
             "where it says nothing; `schema` prints the JSON Schema (draft 2020-12) by which editors complete and check " +
             "profiles.",
         )
         .usage(
-          "[options] check --gateway url --profile file [run]\n       runvault profile [options] show [default|file]\n" +
+          "[options] check --gateway url --profile file [run]\n       runvault profile [options] draft --gateway url run\n       runvault profile [options] show [default|file]\n" +
             "       runvault profile [options] schema",
         )
         .addArgument(command.createArgument("<action>", "what to do").choices(actions))
         .argument(
           "[subject]",
-          `behind \`check\`: the run to look at, ${runArgumentHelp} (default: the first finished one); behind \`show\`: a ` +
+          `behind \`check\`: the run to look at, ${runArgumentHelp} (default: the first finished one); behind \`draft\`: one that has rows; behind \`show\`: a ` +
             "profile's file, or default, the contract that is built in",
         ),
     )
+      .option(
+        "--openapi <file>",
+        "with `draft`, the gateway's OpenAPI document, for its paths and parameters",
+      )
+      .option("-o, --out <file>", "with `draft`, the new file to write (default: standard output)")
       .option("--json", "with `check`, report as JSON; with `show`, what the profile comes to")
       .addHelpText(
         "after",
@@ -50,13 +57,17 @@ value; fields that no column takes; whether the gateway heeds what it is asked: 
 order, pages, another run, a run that is not there; and the proof that each table can reach. Exit
 status 0 if nothing is wrong, 4 if something is.
 
+\`draft\` says the reason of each guess in a comment, and writes "?" for what rows cannot show, such
+as the unit of times: no profile with one of these loads.
+
 A profile that cannot be used is told with file, line and column, all that is wrong at once; the
 exit status is then 2. \`show\` and \`schema\` ask no gateway.
 
 Examples:
   runvault profile check --gateway https://acme.example --profile acme.yaml
   runvault profile check --gateway https://acme.example --profile acme.yaml alpha-1/2022-01-01-001
-  runvault profile show default > acme.yaml
+  runvault profile draft --gateway https://acme.example alpha-1/2022-01-01-001 -o acme.yaml
+  runvault profile show default
   runvault profile show acme.yaml
   runvault profile schema > profile.schema.json
 
@@ -73,6 +84,10 @@ async function profile(values: z.output<typeof schema>, session: Session): Promi
     case "check": {
       const { checkAndTell } = await import("../profile/check-and-tell.ts");
       return await checkAndTell(subject, values, session);
+    }
+    case "draft": {
+      const { writeProfileDraft } = await import("../profile/write-profile-draft.ts");
+      return await writeProfileDraft(subject, values, session);
     }
     case "show": {
       const { showProfile } = await import("../profile/show-profile.ts");

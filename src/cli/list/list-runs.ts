@@ -5,6 +5,7 @@ import { acceptedAside, attemptReason, attemptText } from "../../archive/manifes
 import { consistentRuns, type FoundRun } from "../../archive/manifest/found-runs.ts";
 import type { Manifest, TableManifest, TableState } from "../../archive/manifest/manifest.ts";
 import { committedBytes } from "../../archive/manifest/manifest-files.ts";
+import { throughWords } from "../../archive/manifest/through-words.ts";
 import { type PendingWork, pendingWork } from "../../archive/write/pending-work.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
@@ -134,6 +135,7 @@ function uncommitted({ instanceId, runId }: RunRef, state: "pending" | "damaged"
 
 function tableJson(table: TableManifest) {
   const { state, proven, attempt } = table;
+  const through = throughWords((proven ?? attempt.holding)?.through);
   return {
     state,
     proven: proven?.state ?? null,
@@ -145,6 +147,8 @@ function tableJson(table: TableManifest) {
     error: attempt.error?.code ?? null,
     reason: attemptReason(table),
     accepted: acceptanceJson(table),
+    // how the rows came, where not as the contract has them
+    ...(through.length === 0 ? {} : { through }),
   };
 }
 

@@ -3,7 +3,7 @@ import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RowRequest, RunRef } from "../../model/source.ts";
-import { formatTime, type TimeBounds } from "../../model/time.ts";
+import { floorDivide, formatTime, type TimeBounds } from "../../model/time.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
 import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
@@ -19,7 +19,7 @@ import { RowSpool } from "./pages/row-spool.ts";
 import { takeRows, wholeLines } from "./pages/take-rows.ts";
 import { restCall } from "./rest-call.ts";
 import type { RestClient } from "./rest-client.ts";
-import { writeBounds } from "./written-bounds.ts";
+import { nsOfUnit, writeBounds } from "./written-bounds.ts";
 
 /** What rows are asked for, in the profile's words. */
 export interface RowRoute {
@@ -112,7 +112,7 @@ async function* turnedRows(
         if (route.pages.by === "none" && route.parameters.to !== undefined) {
           await fillDown(source, asked, reading, spool, onOpen);
         } else {
-          const rows = clippedRows(source, asked, reading, undefined, onOpen);
+          const rows = clippedRows(source, asked, reading, onOpen);
           for await (const chunk of rows) await spool.add(chunk);
         }
         return spool;
@@ -206,15 +206,62 @@ function clippedRows(
   asked: Asked,
   reading: Reading,
   onRows: (rows: PageRows) => void = () => {},
-  onOpen: () => void = () => {},
+): AsyncGenerator<Uint8Array, undefined> {
+  const { route } = source;
+  const { clipFrom } = writeBounds(route, asked);
+  if (clipFrom?.farthest === undefined || route.pages.by !== "none" || route.order === "descending") {
+    return rowsWithin(source, asked, reading, onRows);
+  }
+  return rowsBehindClipped(source, asked, reading, onRows);
+}
+
+/**
+ * The same where the answer begins ahead of what was asked for and may be capped: one of which nothing is left says
+ * nothing of what lies behind, and is asked for from the next whole unit on. Throws `timestamp_capped` where there is
+ * something.
+ */
+async function* rowsBehindClipped(
+  source: RowRoute,
+  asked: Asked,
+  reading: Reading,
+  onRows: (rows: PageRows) => void,
+): AsyncGenerator<Uint8Array, undefined> {
+  let last: PageRows | undefined;
+  let isEmpty = true;
+  const rows = rowsWithin(source, asked, reading, (page) => {
+    last = page;
+    onRows(page);
+  });
+  for await (const chunk of rows) {
+    isEmpty = false;
+    yield chunk;
+  }
+  if (!isEmpty || (last?.rows ?? 0) === 0 || asked.from === undefined) return;
+  const unit = nsOfUnit[source.route.times.unit];
+  const from = (floorDivide(asked.from, unit) + 1n) * unit;
+  if (asked.to !== undefined && from >= asked.to) return;
+  for await (const _ of rowsWithin(source, { ...asked, from }, reading, () => {})) {
+    throw new RunvaultError(
+      "timestamp_capped",
+      `answers end after ${last?.rows} rows, all of them ahead of ${formatTime(asked.from)}, and there are rows behind it`,
+      {
+        place: reading.place,
+        hint: "Ask the gateway's operator for larger answers, or set largest_limit in the profile.",
+      },
+    );
+  }
+}
+
+function rowsWithin(
+  source: RowRoute,
+  asked: Asked,
+  reading: Reading,
+  onRows: (rows: PageRows) => void,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { clipFrom, clipTo } = writeBounds(source.route, asked);
   // of rows that are clipped from the front nobody knows how many there are
   const wanted = clipFrom === undefined ? asked.wanted : undefined;
-  const raw = provenRows(source, { ...asked, wanted }, reading, (rows) => {
-    onRows(rows);
-    onOpen();
-  });
+  const raw = provenRows(source, { ...asked, wanted }, reading, onRows);
   return clipRows(canonicalRows(source, asked.run, raw), clipFrom, clipTo, source.route.order !== "none");
 }
 
@@ -313,6 +360,7 @@ function pageWalk(
     place,
     size,
     wanted: asked.wanted,
+    hasTwins: traits.map !== undefined && hasDerivedSeq(traits.map),
     isArrivalKept: traits.map !== undefined && hasDerivedSeq(traits.map) && traits.map.ties === "arrival",
     open: (more) => opened(call(size, more)),
     openAddress: (address) => {

@@ -47,6 +47,7 @@ export async function checkProfile({
   const tables: TableCheck[] = [];
   if (wanted !== undefined) findings.push(...documents.tellUnlisted(wanted));
   const described = tableNames.filter((name) => rest.tables[name] !== undefined);
+  findings.push(...notOverRest(profile));
   if (run === undefined) findings.push(noRun(documents));
   else {
     await documents.others(run);
@@ -89,6 +90,18 @@ export async function checkProfile({
     findings,
     requests: asker.requests + tables.reduce((sum, { requests }) => sum + requests, 0),
   };
+}
+
+/** Tables that come another way than over REST: nothing is known of them, and that is no success. */
+function notOverRest({ described, rest }: Profile): Finding[] {
+  return described
+    .filter((name) => rest?.tables[name] === undefined)
+    .map((name) => ({
+      kind: "not_checked",
+      key: `tables.${name}`,
+      message: `${name} does not come over REST, and is not checked`,
+      hint: "runvault cannot yet check what comes over RPC: archive a run with --dry-run, and then for real.",
+    }));
 }
 
 /** The first finished run; where none is known to be, the first that is known not to go on, then any. */

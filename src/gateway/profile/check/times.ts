@@ -23,3 +23,8 @@ export function likelyUnit(text: string): TimeUnit | undefined {
 export function boundText(ns: Nanoseconds, unit: TimeUnit): string {
   return unit === "rfc3339" ? formatTime(ns) : floorDivide(ns, nsOfUnit[unit]).toString();
 }
+
+/** How many digits a count has ahead of its point. */
+export function digitsAhead(text: string): number {
+  return (/^-?(\d+)/.exec(text)?.[1] ?? "").length;
+}

@@ -7,7 +7,7 @@ import type {
   JsonObject,
 } from "@bufbuild/protobuf";
 import type { ErrorCode } from "../../../model/error.ts";
-import type { RowMap } from "../../../model/profile/row-map.ts";
+import { hasDerivedSeq, type RowMap } from "../../../model/profile/row-map.ts";
 import {
   type FilterName,
   type Table,
@@ -151,6 +151,14 @@ class RpcCompiler {
         this.#context.firstOf([...at, "parameters"], ["rpc", "parameters"], at),
         "names no run: the gateway would give the rows of all",
         "Name the field of the request that has it, for example `run: run_id`.",
+      );
+    }
+    const { from, to, token } = request.places;
+    if (hasDerivedSeq(map) && token !== undefined && (from === undefined || to === undefined)) {
+      this.#context.fault(
+        pagesAt,
+        "go on by a token, rows have no seq, and times cannot be bounded at both ends: runvault cannot yet show that no row is doubled where pages meet",
+        "Name from and to under parameters, or the field that seq comes from.",
       );
     }
     checkRowFields(table, map, layout.row, at, this.#context);

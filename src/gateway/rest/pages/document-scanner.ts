@@ -188,17 +188,21 @@ export class DocumentScanner {
 
   /** From a byte of an element outside of strings on, up to its end, a string or a line break. */
   #inside(chunk: Uint8Array, from: number): number {
+    const end = chunk.length;
+    const outside = stopsOutside;
+    const inside = stopsInside;
+    const deepest = deepestJson - this.#stack.length;
     let at = from;
     let depth = this.#rowDepth;
     for (;;) {
-      while (at < chunk.length && stopsOutside[chunk[at]!] === 0) at++;
-      if (at === chunk.length) break;
+      while (at < end && outside[chunk[at]!] === 0) at++;
+      if (at === end) break;
       const byte = chunk[at]!;
       if (byte === quote) {
         at++;
         // most strings are short and end in the same chunk
-        while (at < chunk.length && stopsInside[chunk[at]!] === 0) at++;
-        if (chunk[at] === quote) {
+        while (at < end && inside[chunk[at]!] === 0) at++;
+        if (at < end && chunk[at] === quote) {
           at++;
           if (depth > 0) continue;
           this.#endRow();
@@ -210,7 +214,7 @@ export class DocumentScanner {
       if (byte === lineFeed || byte === 0x0d) break;
       at++;
       if (byte === openBrace || byte === openBracket) {
-        if (++depth + this.#stack.length > deepestJson) throw this.#tooDeep();
+        if (++depth > deepest) throw this.#tooDeep();
       } else if (--depth === 0) {
         this.#endRow();
         break;

@@ -26,6 +26,8 @@ export interface PageWalk {
   readonly size: number | undefined;
   /** Rows that are enough; what comes beyond them is not looked at. */
   readonly wanted: number | undefined;
+  /** Rows may be equal, since no number tells them apart: then only whole pages that differ in themselves are told apart. */
+  readonly hasTwins: boolean;
   /** Whether rows that come in another order are others: that of their arrival is kept. */
   readonly isArrivalKept: boolean;
   /** The same request with the parameters of a page. */
@@ -96,10 +98,11 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
       watch.see(rows);
       if (!isNew && watch.first !== undefined) {
         isNew = true;
-        if (firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
+        if (!walk.hasTwins && firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
       }
       yield rows;
     }
+    if (walk.hasTwins && isPageAgain(watch, firsts)) throw cut("a page came a second time", place);
     empty = page.rows.rows > 0 ? 0 : empty + 1;
     const told = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
     if (told.text === undefined) {
@@ -225,7 +228,7 @@ async function* onePass(
       watch.see(rows);
       if (!isNew && watch.first !== undefined) {
         isNew = true;
-        if (firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
+        if (!walk.hasTwins && firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
       }
       pass.rows = before + page.rows.rows;
       yield rows;
@@ -233,6 +236,7 @@ async function* onePass(
     const { rows } = page.rows;
     pass.rows = before + rows;
     pass.most = Math.max(pass.most, rows);
+    if (walk.hasTwins && isPageAgain(watch, firsts)) throw cut("a page came a second time", place);
     const total = totalOf(pages, page, place);
     if (number > 0 && total !== firstTotal) throw cut("the total is another on each page", place);
     firstTotal = total;
@@ -243,6 +247,12 @@ async function* onePass(
     }
     if (total !== undefined && BigInt(pass.rows) === total) return;
   }
+}
+
+/** Whether all of a page came before; one of equal rows alone may come as often as there are such rows. */
+function isPageAgain({ first, last, mark }: PageWatch, seen: SeenOnce): boolean {
+  if (first === undefined || last === undefined || Buffer.compare(first, last) === 0) return false;
+  return seen.isAgain(mark);
 }
 
 function totalOf(

@@ -1,0 +1,51 @@
+import { z } from "zod";
+
+/** A path that can be asked with GET, and its query parameters. */
+export interface KnownPath {
+  readonly path: string;
+  readonly parameters: readonly string[];
+}
+
+const parameter = z.object({
+  name: z.string().optional(),
+  in: z.string().optional(),
+  $ref: z.string().optional(),
+});
+const operation = z.object({ parameters: z.array(parameter).catch([]).optional() });
+const schema = z.object({
+  servers: z
+    .array(z.object({ url: z.string() }))
+    .catch([])
+    .optional(),
+  paths: z.record(
+    z.string(),
+    z.object({
+      get: operation.optional().catch(undefined),
+      parameters: z.array(parameter).catch([]).optional(),
+    }),
+  ),
+  components: z
+    .object({ parameters: z.record(z.string(), parameter).catch({}).optional() })
+    .catch({})
+    .optional(),
+});
+
+/** What an OpenAPI document says of paths; undefined where it is none. `base` is the path of its first server. */
+export function openApiPaths(
+  value: unknown,
+): { readonly base: string; readonly paths: readonly KnownPath[] } | undefined {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) return undefined;
+  const { servers = [], paths, components } = parsed.data;
+  const named = components?.parameters ?? {};
+  const known = Object.entries(paths).flatMap(([path, item]): KnownPath[] => {
+    if (item.get === undefined || !path.startsWith("/")) return [];
+    const all = [...(item.parameters ?? []), ...(item.get.parameters ?? [])].map((one) =>
+      one.$ref === undefined ? one : (named[one.$ref.split("/").at(-1) ?? ""] ?? {}),
+    );
+    return [{ path, parameters: all.flatMap((one) => (one.in === "query" && one.name ? [one.name] : [])) }];
+  });
+  const server = servers[0]?.url ?? "";
+  const base = URL.canParse(server, "http://localhost") ? new URL(server, "http://localhost").pathname : "";
+  return { base: base.replace(/\/+$/, ""), paths: known };
+}

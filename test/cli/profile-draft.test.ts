@@ -1,0 +1,85 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readProfile } from "../../src/gateway/profile/load-profile.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { ForeignGateway } from "../fixtures/foreign/foreign-gateway.ts";
+import { dialects } from "../fixtures/foreign/foreign-gateways.ts";
+
+/** What a gateway's own document says of its paths, beside much else. */
+const openapi = {
+  openapi: "3.1.0",
+  servers: [{ url: "https://borealis.example/api" }],
+  paths: {
+    "/bots": { get: { parameters: [] } },
+    "/tradeHistory": {
+      get: {
+        parameters: [
+          { $ref: "#/components/parameters/Bot" },
+          ...["sessionId", "fromMs", "toMs", "pageSize", "pageNumber"].map((name) => ({ name, in: "query" })),
+        ],
+      },
+    },
+  },
+  components: { parameters: { Bot: { name: "botId", in: "query" } } },
+};
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-draft-"));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe("runvault profile draft", () => {
+  it("writes guesses with their reasons from an OpenAPI document and rows, and no unit of times", async () => {
+    await using gateway = await ForeignGateway.open(dialects.borealis);
+    const document = join(folder, "openapi.json");
+    await writeFile(document, JSON.stringify(openapi));
+    const out = join(folder, "borealis.yaml");
+    const line = ["profile", "draft", "--gateway", gateway.url, "--openapi", document, "north/2026-01-05"];
+    const { status, stderr } = await runInside([...line, "--out", out]);
+    expect(stderr).toContain('replace each "?"');
+    expect(status).toBe(0);
+    const text = await readFile(out, "utf8");
+    expect(text).toContain("base: /api  # the server in the OpenAPI document");
+    expect(text).toContain("path: /tradeHistory  # it gave 10 rows");
+    expect(text).toContain("instance: botId, run: sessionId, from: fromMs, to: toMs, limit: pageSize");
+    expect(text).toContain("{ by: number, send: pageNumber }");
+    expect(text).toContain(
+      'ts_event: { from: executedAt, unit: "?" }  # 1767571200013 has 13 digits, as ms of these years have',
+    );
+    expect(text).toContain('side: { from: direction, words: "?" }  # values are 1, -1: say what each means');
+    expect(text).toContain("fee_currency: feeCurrency  # such as");
+    expect(text).toContain("run_id: run  # no field has the run's id");
+    const { profile, faults } = await readProfile(out);
+    expect(profile).toBeNull();
+    expect(faults.map(({ key }) => key)).toEqual(
+      expect.arrayContaining(["tables.fills.columns.ts_event.unit", "tables.fills.times.unit"]),
+    );
+    // what somebody has worked on stays
+    const again = await runInside([...line, "--out", out]);
+    expect(again.status).toBe(2);
+    expect(await readFile(out, "utf8")).toBe(text);
+  });
+
+  it("asks the usual paths where there is no document, and writes none that gave nothing", async () => {
+    await using gateway = await ForeignGateway.open(dialects.borealis);
+    const { status, stdout } = await runInside([
+      "profile",
+      "draft",
+      "--gateway",
+      gateway.url,
+      "north/2026-01-05",
+    ]);
+    expect(status).toBe(0);
+    expect(stdout).toContain("# no rows were found of fills, orders");
+    expect(gateway.requests.length).toBeGreaterThan(7);
+    expect(gateway.requests.length).toBeLessThanOrEqual(40);
+    const file = join(folder, "nothing.yaml");
+    await writeFile(file, stdout);
+    expect((await readProfile(file)).profile).toBeNull();
+  });
+});
