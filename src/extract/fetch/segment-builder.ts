@@ -120,6 +120,8 @@ export class SegmentBuilder {
   #firstOdd = "";
   readonly #turns = new Turns();
   readonly #numbers: SeqNumbers;
+  /** The last group has lines that are no rows. */
+  #hasOdd = false;
   /** The last group is whole and its rows are numbered. */
   #isNumbered = false;
   /** Where the row read last lies, of those that are left out: a line that is no row goes the way of the row ahead of it. */
@@ -347,6 +349,7 @@ export class SegmentBuilder {
       } else {
         this.#setAside(at, lineEnd);
         this.#groupTail++;
+        this.#hasOdd = true;
       }
       if (at > start) filled.copyWithin(start, at, lineEnd + 1);
       this.#scanned = stop;
@@ -423,6 +426,7 @@ export class SegmentBuilder {
       this.#buffer!,
       { start, end: this.#scanned },
       this.#numbers,
+      !this.#hasOdd,
     );
     this.#makeRoom(start + text.byteLength - this.#scanned);
     this.#buffer!.set(text, start);
@@ -448,6 +452,7 @@ export class SegmentBuilder {
 
   #beginGroup(start: number): void {
     this.#isNumbered = false;
+    this.#hasOdd = false;
     this.#groupStart = start;
     this.#groupRows = 0;
     this.#groupTail = 0;
