@@ -166,6 +166,7 @@ const folders = {
       "buffer-pool",
       "fetch-buckets",
       "fetch-slice",
+      "segment-builder",
       "slice",
       "slice-queue",
       "split-segment",
@@ -206,7 +207,10 @@ const folders = {
       "zero-rows",
     ],
   },
-  "extract/rebuild": { doors: ["rebuild-run", "rebuild-runs", "widened-types"], within: ["widen"] },
+  "extract/rebuild": {
+    doors: ["rebuild-by-profile", "rebuild-run", "rebuild-runs", "widened-types"],
+    within: ["widen"],
+  },
   "extract/run": {
     doors: [
       "archive-run",

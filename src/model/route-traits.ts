@@ -13,7 +13,12 @@ export interface RouteTraits {
   /** How one answer is put together out of the gateway's: what can go missing between pages depends on it. */
   readonly pages: "none" | "cursor" | "offset" | "number";
   /** Bounds the gateway takes: without both, the table comes whole each time. */
-  readonly bounds: { readonly from: boolean; readonly to: boolean };
+  readonly bounds: {
+    readonly from: boolean;
+    readonly to: boolean;
+    /** Nanoseconds of the unit that bounds are written in: what cannot be asked apart comes together. Default: 1. */
+    readonly stepNs?: bigint | undefined;
+  };
   /** The order the gateway sends in; what the source hands out is ascending unless this is `none`. */
   readonly order: "ascending" | "descending" | "none";
   /** Filters that can be asked for. */

@@ -22,6 +22,8 @@ export interface BadLine {
   /** The line as it came, without its line end; base64 where it is not UTF-8. */
   readonly raw: string;
   readonly encoding: "utf8" | "base64";
+  /** Its source set it aside: `raw` is the row as the wire had it, ahead of any map. */
+  readonly foreign?: true;
 }
 
 /** Where the lines go. Each call is awaited, so a slow sink slows the reading down. */
@@ -91,7 +93,7 @@ export async function convertLineByLine(
           line: number,
           offset,
           ...(setAside !== undefined
-            ? { reason: setAside.reason, raw: setAside.text, encoding: "utf8" }
+            ? { reason: setAside.reason, raw: setAside.text, encoding: "utf8", foreign: true }
             : { reason: checked.reason, ...rawOf(text, whole) }),
         });
         break;

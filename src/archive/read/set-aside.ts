@@ -18,7 +18,14 @@ export interface SetAside {
   readonly file: string;
 }
 
-const recordSchema = z.looseObject({ reason: z.string(), raw: z.string() });
+const recordSchema = z.looseObject({
+  reason: z.string(),
+  raw: z.string(),
+  encoding: z.enum(["utf8", "base64"]).default("utf8"),
+  foreign: z.boolean().default(false),
+});
+/** A row as quarantine has it. */
+export type AsideRecord = Pick<z.output<typeof recordSchema>, "reason" | "raw" | "encoding" | "foreign">;
 
 /** The first row in a table's quarantine; null where there is none, or none that can be read: `verify` tells of damage. */
 export async function exampleSetAside(
@@ -33,6 +40,27 @@ export async function exampleSetAside(
   if (!parsed.success) return null;
   const { reason, raw } = parsed.data;
   return { reason, row: shorten(raw), file: store.nameOf(key) };
+}
+
+/** The records of a quarantine file. Throws `archive_damaged` where they cannot be read. */
+export async function recordsAside(
+  store: Store,
+  key: string,
+  { storedBytes, rows }: QuarantineFile,
+): Promise<AsideRecord[]> {
+  try {
+    const text = (await store.get(key, storedBytes))?.toString("utf8") ?? "";
+    const records = text.split("\n").filter((record) => record !== "");
+    if (records.length !== rows) throw new SyntaxError(`it has ${records.length} of ${rows} records`);
+    return records.map((record) => recordSchema.parse(parseJson(record)));
+  } catch (cause) {
+    if (!(cause instanceof z.ZodError) && !isUnreadable(cause)) throw cause;
+    throw new RunvaultError("archive_damaged", "a file of rows set aside cannot be read", {
+      cause,
+      place: { file: store.nameOf(key) },
+      hint: "Restore it from a backup, or fetch the table anew.",
+    });
+  }
 }
 
 /** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */

@@ -10,7 +10,7 @@ export type IsOwn = (name: string) => boolean;
 
 /** A segment, Parquet, quarantine file or document, as `RunJournal.nextName` names it. */
 const isWork: IsOwn = (name) =>
-  /^[a-z_]+\.g\d+\.\d{6,}\.(?:ndjson\.zst|quarantine\.ndjson|parquet|json)$/.test(name);
+  /^[a-z_]+\.g\d+\.\d{6,}\.(?:ndjson\.zst|quarantine\.ndjson|remapped\.ndjson|parquet|json)$/.test(name);
 
 /** A bucket's link, or one on its way to a bucket's name. */
 const isLinkedBucket: IsOwn = (name) =>

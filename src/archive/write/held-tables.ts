@@ -51,6 +51,8 @@ export interface HeldWork {
   readonly storageVersion: string | null;
   /** Whether the run is final: rows that were fetched while it went on may have changed since. */
   readonly final: boolean;
+  /** Whether rows are made anew of those committed, by another map: no job goes on with that. */
+  readonly remaps?: true;
   /** Committed files that are missing, or not what was committed: they count for nothing. Default: none. */
   readonly lost?: ReadonlySet<string>;
   /** What an interrupted job last noted before this, in milliseconds since 1970, does not count. Default: all counts. */
@@ -114,6 +116,7 @@ export class HeldTables {
       head.instanceId === run.instanceId &&
       head.runId === run.runId &&
       head.generation === held.generation &&
+      head.remaps !== true &&
       notedMs >= notedSinceMs &&
       // what came once nothing changed any more may have changed while the run went on again
       !(head.final && !work.final) &&

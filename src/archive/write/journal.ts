@@ -46,6 +46,8 @@ const entrySchema = z.discriminatedUnion("kind", [
     storageVersion: z.string().nullable(),
     /** Whether the run was final when its rows were fetched. */
     final: z.boolean().default(false),
+    /** Rows made anew of those committed, by another map: such work is begun anew each time. */
+    remaps: z.literal(true).optional(),
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
   // what the rows of the entries behind it came through; null where they came as the contract has them

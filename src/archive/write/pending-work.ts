@@ -101,7 +101,7 @@ async function workIn(
     segments,
     bytes,
     changedAt: new Date(changedMs).toISOString(),
-    isRebuild: committed !== null && segments === 0 && count(".parquet") > 0,
+    isRebuild: committed !== null && (head?.remaps === true || (segments === 0 && count(".parquet") > 0)),
   };
 }
 
@@ -119,16 +119,19 @@ function together(one: PendingWork, other: PendingWork): PendingWork {
 const headBytes = 16 * 1024;
 
 /** What a journal begins with; null where that cannot be read. */
-async function headOf(layout: Layout, journal: string): Promise<(RunRef & { generation: number }) | null> {
+async function headOf(
+  layout: Layout,
+  journal: string,
+): Promise<(RunRef & { generation: number; remaps: boolean }) | null> {
   try {
     const { handle } = await openArchiveFile(layout, journal, mostBytes.journal);
     await using _ = { [Symbol.asyncDispose]: () => handle.close() };
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0);
     const [line = ""] = buffer.toString("utf8", 0, bytesRead).split("\n", 1);
-    const { instanceId, runId, generation } = parseJson(line) as Record<string, unknown>;
+    const { instanceId, runId, generation, remaps } = parseJson(line) as Record<string, unknown>;
     if (typeof instanceId !== "string" || typeof runId !== "string" || typeof generation !== "number")
       return null;
-    return { instanceId, runId, generation };
+    return { instanceId, runId, generation, remaps: remaps === true };
   } catch (error) {
     if (isMissing(error) || error instanceof SyntaxError || error instanceof TypeError) return null;
     if (error instanceof RunvaultError && error.code === "archive_damaged") return null;

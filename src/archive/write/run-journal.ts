@@ -6,7 +6,7 @@ import type { RunRef } from "../../model/source.ts";
 import type { Grain } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
 import type { Manifest, ParquetFile, QuarantineFile, Segment, Through } from "../manifest/manifest.ts";
-import { rowsSetAside } from "../read/set-aside.ts";
+import { type AsideRecord, recordsAside, rowsSetAside } from "../read/set-aside.ts";
 import { type CommittedFile, inData, WholeFiles } from "../read/whole-files.ts";
 import { moveFile, sizeOf, syncFile, writeSynced } from "../storage/fsync-files.ts";
 import { ownFiles, workFoldersOf } from "../storage/own-names.ts";
@@ -77,6 +77,7 @@ export class RunJournal implements AsyncDisposable {
         generation,
         storageVersion,
         final,
+        ...(work.remaps ? { remaps: true as const } : {}),
       });
     }
     return pending;
@@ -282,6 +283,16 @@ export class RunJournal implements AsyncDisposable {
     return rows;
   }
 
+  /** The same with what is said of each. Throws `archive_damaged` where they cannot be read. */
+  async recordsAside(files: readonly QuarantineFile[]): Promise<AsideRecord[]> {
+    const records: AsideRecord[] = [];
+    for (const file of files) {
+      const { store, key } = await this.held.locate(file.file, "quarantine");
+      for (const record of await recordsAside(store, key, file)) records.push(record);
+    }
+    return records;
+  }
+
   /** True when the bucket's Parquet was made in this generation, by this job or by an interrupted one. */
   isConvertedAnew(name: TableName, bucket: string, segments: readonly Segment[]): boolean {
     const made = this.held.converted(name, bucket, segments);
@@ -337,6 +348,7 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
 export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
   const [head, ...rest] = (await readJournal(layout, run)).entries;
   if (head?.kind !== "open" || head.generation !== committed.generation + 1) return false;
+  if (head.remaps) return false;
   return rest.some(({ kind }) => kind !== "parquet" && kind !== "through");
 }
 

@@ -6,7 +6,7 @@ import { extraName, extraTypes } from "../../model/profile/extra-column.ts";
 import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
-import { tableList, widenTypes } from "../options/option-values.ts";
+import { nonEmpty, tableList, widenTypes } from "../options/option-values.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({
@@ -17,6 +17,7 @@ const schema = z.object({
   widen: widenTypes.optional(),
   extra: tableList.optional(),
   dropExtra: tableList.optional(),
+  profile: nonEmpty.optional(),
   links: z.boolean().default(false),
 });
 
@@ -35,6 +36,12 @@ export const rebuildCommand = commandEntry({
       )
       .argument("[runs...]", runArgumentHelp)
       .option("--tables <names>", "only these tables, separated by commas")
+      .addOption(
+        new Option(
+          "--profile <file>",
+          "send the rows that are held through this corrected profile, without fetching any; rows set aside are tried again",
+        ).conflicts(["widen", "extra", "dropExtra", "links"]),
+      )
       .addOption(
         new Option(
           "--widen <column>",
@@ -64,6 +71,7 @@ Examples:
   runvault rebuild alpha-1/2022-01-01-001
   runvault rebuild --widen fills.price --widen orders.price=38,12
   runvault rebuild --extra fills,orders
+  runvault rebuild alpha-1/2022-01-01-001 --profile acme.yaml
   runvault rebuild --links
 `,
       ),

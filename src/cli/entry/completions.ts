@@ -13,7 +13,8 @@ export async function completions(
   const { default: tab } = await import("@bomb.sh/tab/commander");
   const before = words.at(-2) ?? "";
   const command = program.commands.find((candidate) => candidate.name() === words[0]);
-  if (takesPath(command, before)) return `:${shellCompletesFiles}\n`;
+  const isProfile = command?.name() === "profile" && before === "show";
+  if (isProfile || takesPath(command, before)) return `:${shellCompletesFiles}\n`;
   const root = tab(program, { completionCommandName: "completion" });
   for (const [name, completed] of root.commands) {
     const summary = program.commands.find((candidate) => candidate.name() === name)?.summary();
@@ -28,6 +29,11 @@ export async function completions(
   // the library knows one more, which was never tried here
   const shell = root.commands.get("completion")?.arguments.get("shell");
   if (shell !== undefined) shell.handler = (complete) => offer(complete, shells);
+  const action = root.commands.get("profile")?.arguments.get("action");
+  const actions = command?.registeredArguments[0]?.argChoices ?? [];
+  if (action !== undefined && actions.length > 0) {
+    action.handler = (complete) => offer(complete, words.length > 2 ? [] : actions);
+  }
   const jobs = root.commands.get("jobs")?.arguments;
   if (command?.name() === "jobs" && jobs !== undefined) {
     // only here: it opens an archive

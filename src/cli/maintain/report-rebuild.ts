@@ -2,6 +2,7 @@ import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { Step } from "../../archive/write/run-journal.ts";
 import {
   plainRebuild,
+  profileRebuild,
   type RebuildWork,
   type RebuiltRun,
   type RebuiltRuns,
@@ -22,6 +23,7 @@ import { version } from "../../model/version.ts";
 import { manifestsOf } from "../list/manifests-of.ts";
 import { type CommandToCopy, commandsToCopy } from "../output/command-to-copy.ts";
 import type { Session } from "../process/session.ts";
+import { appliedProfile } from "./applied-profile.ts";
 import { killStep } from "./kill-step.ts";
 
 interface Values {
@@ -29,6 +31,8 @@ interface Values {
   readonly scratch?: string | undefined;
   readonly tables?: readonly TableName[] | undefined;
   readonly widen?: WantedTypes | undefined;
+  /** File of the profile that the rows go through now. */
+  readonly profile?: string | undefined;
 }
 
 /** With the exit status that it leads to. */
@@ -50,10 +54,7 @@ export async function reportRebuild(
 ): Promise<number> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
   const step = killStep(session.terminal.env);
-  const work =
-    values.widen === undefined
-      ? await plainWork(archive, runs, values.tables, step)
-      : await wideningRebuild(archive, values.widen, step);
+  const work = await workOf(archive, runs, values, step);
   if (work.since !== null) session.note(`continuing the rebuild of ${work.since}`);
   const result = await rebuildAndTell(archive, work, step, session);
   const { unfinished } = result;
@@ -67,6 +68,17 @@ export async function reportRebuild(
     if (rest !== "") await session.print(rest);
   }
   return result.exit;
+}
+
+async function workOf(
+  archive: Archive,
+  runs: readonly RunRef[],
+  { profile, tables, widen }: Values,
+  step: Step,
+): Promise<RebuildWork> {
+  if (widen !== undefined) return await wideningRebuild(archive, widen, step);
+  if (profile === undefined) return await plainWork(archive, runs, tables, step);
+  return profileRebuild(await manifestsOf(archive, runs), tables, await appliedProfile(profile));
 }
 
 async function plainWork(

@@ -3,10 +3,10 @@ import { RunvaultError } from "../../model/error.ts";
 import type { FilterName } from "../../model/profile/table.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { formatTime, int64Max, int64Min } from "../../model/time.ts";
+import { earlierOf, formatTime, int64Max, int64Min } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
 import { bagOfRows, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
-import { routeOf } from "../plan/route.ts";
+import { behindStep, routeOf } from "../plan/route.ts";
 import {
   askSmall,
   eachLine,
@@ -98,7 +98,8 @@ async function* sortedCuts(
   const { expected, table } = slice;
   const { from, to } = slice.around ?? slice;
   const { seen } = work;
-  const { numbers, bounds, takesLimit } = routeOf(work.source, table);
+  const route = routeOf(work.source, table);
+  const { numbers, bounds, takesLimit } = route;
   const asker = new AnswerReader(slice, work);
   const asks = asksOf(slice, work);
   /** The group that a whole answer ended with: dropped, and asked for again. */
@@ -164,7 +165,7 @@ async function* sortedCuts(
     const isOther =
       held.isTorn || (held.lines !== undefined && !isSameBag(held.lines, bagOfText(text.lastGroup())));
     // one group alone, and the same rows again, or as many others of it
-    const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
+    const group = { from: held.ts, to: earlierOf(behindStep(route, last), to), rows };
     const wanted = await work.countRows?.(group.from, group.to);
     if (wanted !== undefined && wanted <= rows && isOther) throw otherRows(group);
     if (wanted === undefined) {
@@ -239,7 +240,7 @@ interface HeldGroup {
 /** The least limit that is asked with: what brings fewer rows was not ended by it. */
 const leastLimit = 100_000;
 
-/** Rows that can only be asked for together: those of one timestamp, unless lines that are no rows join several. */
+/** Rows that can only be asked for together: those of one timestamp, or one unit of bounds, unless lines that are no rows join several. */
 interface Group extends Window {
   readonly rows: number;
 }
@@ -443,13 +444,13 @@ function gather(
 ): SegmentBuilder {
   const { run } = slice;
   const { from, to } = slice.around ?? slice;
-  const { numbers, bounds } = routeOf(source, slice.table);
+  const { numbers, bounds, stepNs } = routeOf(source, slice.table);
   const isAsked = bounds.from && bounds.to;
   return new SegmentBuilder({
     run,
     from: from <= int64Min ? undefined : from,
     to: to >= int64Max ? undefined : to,
-    ...{ segmentBytes, mostBytes, unsorted, pool, numbers },
+    ...{ segmentBytes, mostBytes, unsorted, pool, numbers, stepNs },
     ...(isAsked ? {} : { leavesOut: { early: !bounds.from, late: !bounds.to } }),
   });
 }

@@ -58,6 +58,8 @@ export interface SegmentBuilderOptions {
   readonly unsorted: boolean;
   /** Where the numbers of rows come from. Default: `given`. */
   readonly numbers?: SeqNumbers;
+  /** Nanoseconds of the unit in which bounds are written: rows of one make one group. Default: 1. */
+  readonly stepNs?: bigint;
   /** Bounds that the source was not asked to keep to: rows beyond them are left out. Default: it keeps to both. */
   readonly leavesOut?: { readonly early: boolean; readonly late: boolean };
   /** Where buffers for the text come from, of at least `segmentBytes`. */
@@ -122,6 +124,8 @@ export class SegmentBuilder {
   readonly #numbers: SeqNumbers;
   /** The last group has lines that are no rows. */
   #hasOdd = false;
+  /** Nanoseconds of a group: up to a second. */
+  readonly #step: number;
   /** The last group is whole and its rows are numbered. */
   #isNumbered = false;
   /** Where the row read last lies, of those that are left out: a line that is no row goes the way of the row ahead of it. */
@@ -140,6 +144,7 @@ export class SegmentBuilder {
   constructor(options: SegmentBuilderOptions) {
     this.#options = options;
     this.#numbers = options.numbers ?? "given";
+    this.#step = Number(options.stepNs ?? 1n);
     this.#key = new RowKeyReader(options.run, this.#numbers !== "given");
     this.#from = options.from === undefined ? undefined : instantOf(options.from);
     this.#to = options.to === undefined ? undefined : instantOf(options.to);
@@ -303,7 +308,9 @@ export class SegmentBuilder {
         if (order < 0 && !unsorted) throw new OutOfOrder("a row comes before the row ahead of it");
         if (order === 0 && !isNumbering) throw this.#duplicate();
         newGroup ||=
-          this.#groupTail === 0 && (this.#key.tsLow !== this.#lastLow || this.#key.tsHigh !== this.#lastHigh);
+          this.#groupTail === 0 &&
+          (this.#key.tsLow !== this.#lastLow || this.#key.tsHigh !== this.#lastHigh) &&
+          (this.#step === 1 || !this.#isSameStep());
       }
       if (isNumbering && newGroup && this.#groupRows > 0 && this.#numberGroup()) {
         filled = this.#buffer!.subarray(0, this.#end);
@@ -323,8 +330,9 @@ export class SegmentBuilder {
           continue;
         }
         this.#beginGroup(start);
-        this.#groupHigh = isRow ? this.#key.tsHigh : this.#asked.high;
-        this.#groupLow = isRow ? this.#key.tsLow : this.#asked.low;
+        const begin = isRow ? this.#groupBegin() : this.#asked;
+        this.#groupHigh = begin.high;
+        this.#groupLow = begin.low;
         // the same group asked for again has the same ahead of it
         if (this.#anyRow && (this.#groupLow !== this.#lastLow || this.#groupHigh !== this.#lastHigh)) {
           this.#beforeHigh = this.#lastHigh;
@@ -426,7 +434,7 @@ export class SegmentBuilder {
       this.#buffer!,
       { start, end: this.#scanned },
       this.#numbers,
-      !this.#hasOdd,
+      !this.#hasOdd && this.#step === 1,
     );
     this.#makeRoom(start + text.byteLength - this.#scanned);
     this.#buffer!.set(text, start);
@@ -466,7 +474,23 @@ export class SegmentBuilder {
 
   /** Where the group has to be asked for that the line being read begins. */
   #newGroupTs(isRow: boolean): Nanoseconds {
-    return isRow ? this.#key.ts : toNanoseconds(this.#asked);
+    return toNanoseconds(isRow ? this.#groupBegin() : this.#asked);
+  }
+
+  /** Whether the line's row lies in the unit of the row before, so that neither can be asked for without the other. */
+  #isSameStep(): boolean {
+    const { tsHigh, tsLow } = this.#key;
+    const a = stepOf(tsHigh, tsLow, this.#step);
+    const b = stepOf(this.#lastHigh, this.#lastLow, this.#step);
+    return a.high === b.high && a.low === b.low;
+  }
+
+  /** Where the group has to be asked for that the line's row begins: where its unit does, unless the answer begins there. */
+  #groupBegin(): Instant {
+    const { tsHigh: high, tsLow: low } = this.#key;
+    if (this.#step === 1) return { high, low };
+    const begin = stepOf(high, low, this.#step);
+    return isAhead(begin.high, begin.low, this.#asked) ? this.#asked : begin;
   }
 
   /** ts_event of the newest row held; undefined when none was ever held. */
@@ -634,6 +658,13 @@ const zero = 48;
 
 function isAhead(high: number, low: number, of: Instant): boolean {
   return high < of.high || (high === of.high && low < of.low);
+}
+
+/** Where the unit begins that a time lies in, for units that whole seconds are made of. */
+function stepOf(high: number, low: number, step: number): Instant {
+  const begin = Math.floor(low / step) * step;
+  // as instants are: rounded towards zero
+  return begin <= -1e9 ? { high: high - 1, low: begin + 1e9 } : { high, low: begin };
 }
 
 function emptyAnswer(): AnswerStats {

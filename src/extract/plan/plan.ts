@@ -215,16 +215,18 @@ function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]
   const grain = grainOf(input, extent);
   if (first === undefined || last === undefined) {
     const nothing = { from: 0n, to: 0n };
-    return { grain, gaps: [], span: nothing, spanRows: rows, stepNs: 1n };
+    return { grain, gaps: [], span: nothing, rowsTo: 0n, spanRows: rows, stepNs: 1n };
   }
   const span = { from: first, to: until ?? smallest(last + 1n, int64Max) };
-  const lengthNs = span.to - span.from;
+  // rows end where they were seen to: a grid over what lies behind them would leave all of them in one slice
+  const rowsTo = facts === null && !comesWhole ? smallest(span.to, last + 1n) : span.to;
+  const lengthNs = rowsTo - span.from;
   // after a full scan, which asked for all at once, two slices at least: a second pass has to ask in another way
   const most = facts === null && !comesWhole ? (lengthNs + 1n) / 2n : lengthNs;
   const byRows = (lengthNs * BigInt(sliceRows)) / BigInt(Math.max(1, rows)) + 1n;
   const stepNs = rows <= sliceRows || comesWhole ? most : smallest(most, byRows);
   const gaps = gapsBetween(kept, span.from, span.to);
-  return { grain, gaps, span, spanRows: rows, stepNs: stepNs < 1n ? 1n : stepNs };
+  return { grain, gaps, span, rowsTo, spanRows: rows, stepNs: stepNs < 1n ? 1n : stepNs };
 }
 
 /** The grain of a table's buckets: decided before, or by its extent now. */

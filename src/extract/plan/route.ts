@@ -2,7 +2,7 @@ import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import type { FilterName, Table } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { HistorySource } from "../../model/source.ts";
-import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
+import { floorDivide, int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 
 /**
  * Where the seq of rows comes from: the gateway's own, or numbers given here to the rows of one timestamp, in the order of
@@ -18,6 +18,8 @@ export interface Route {
    * `to` is not sent either.
    */
   readonly bounds: { readonly from: boolean; readonly to: boolean };
+  /** Nanoseconds of the unit in which bounds are written: rows of one cannot be asked for apart. */
+  readonly stepNs: bigint;
   readonly order: RouteTraits["order"];
   readonly pages: RouteTraits["pages"];
   readonly takesLimit: boolean;
@@ -31,6 +33,7 @@ export function routeOf(source: Pick<HistorySource, "traits">, table: Table): Ro
     return {
       numbers: "given",
       bounds: { from: true, to: true },
+      stepNs: 1n,
       order: "ascending",
       pages: "none",
       takesLimit: true,
@@ -44,6 +47,7 @@ export function routeOf(source: Pick<HistorySource, "traits">, table: Table): Ro
   return {
     numbers: map !== undefined && hasDerivedSeq(map) ? map.ties : "given",
     bounds: isWhole ? { from: false, to: false } : bounds,
+    stepNs: bounds.stepNs ?? 1n,
     ...{ order, pages, takesLimit, filters },
   };
 }
@@ -57,4 +61,9 @@ export function asked({ bounds }: Pick<Route, "bounds">, from: Nanoseconds, to: 
     from: bounds.from && from > int64Min ? from : undefined,
     to: bounds.to && to < int64Max ? to : undefined,
   };
+}
+
+/** The first instant behind `ts` that can be asked from without what lies at `ts`. */
+export function behindStep({ stepNs }: Pick<Route, "stepNs">, ts: Nanoseconds): Nanoseconds {
+  return ts >= int64Max - stepNs ? int64Max : (floorDivide(ts, stepNs) + 1n) * stepNs;
 }

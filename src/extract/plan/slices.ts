@@ -14,6 +14,8 @@ export interface SlicePlan {
   /** All that the table spans, and the rows in it. */
   readonly span: Window;
   readonly spanRows: number;
+  /** Where the grid ends, behind the last row that is known; what follows is one slice. */
+  readonly rowsTo: Nanoseconds;
   /** Distance of the grid at which slices are cut, counted from the beginning of the span; at least 1. */
   readonly stepNs: Nanoseconds;
 }
@@ -23,12 +25,12 @@ export interface SlicePlan {
  * alone, so that an interrupted job cuts where an undisturbed one does.
  */
 export function* slicesOf(run: RunRef, table: Table, plan: SlicePlan): Generator<Slice> {
-  const { grain, gaps, span, stepNs } = plan;
+  const { grain, gaps, span, stepNs, rowsTo } = plan;
   for (const gap of gaps) {
     for (let from = gap.from; from < gap.to; ) {
       const bucket = bucketAt(grain, from);
       const gridNext = span.from + ((from - span.from) / stepNs + 1n) * stepNs;
-      const to = smallest(gap.to, gridNext, bucket.to);
+      const to = smallest(gap.to, from < rowsTo ? smallest(gridNext, rowsTo) : undefined, bucket.to);
       const isAll = from === span.from && to === span.to;
       yield { run, table, bucket: bucket.name, from, to, expected: isAll ? plan.spanRows : undefined };
       from = to;

@@ -13,7 +13,7 @@ import { Turns } from "../../model/turns.ts";
 import { longestLineBytes } from "../../row/line.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "../fetch/blank-lines.ts";
 import type { Window } from "./held-window.ts";
-import { asked, type Route, routeOf } from "./route.ts";
+import { asked, behindStep, type Route, routeOf } from "./route.ts";
 
 /** Small questions about one table of one run: whom they are put to, and how they are asked again. */
 export interface TableAsks {
@@ -50,6 +50,14 @@ export interface ProbedRow {
  * that were asked for.
  */
 export async function probe(asks: TableAsks, window: Window): Promise<ProbedRow | undefined> {
+  const { from, to } = window;
+  const found = await probeAsAsked(asks, window);
+  // rows ahead of a bound that cannot be written come, too, and are left out: a cap may have left nothing behind them
+  const next = from > int64Min ? behindStep(routeOf(asks.source, asks.table), from - 1n) : from;
+  return found ?? (next > from && next < to ? await probeAsAsked(asks, { from: next, to }) : undefined);
+}
+
+async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow | undefined> {
   const { run, table, source, signal } = asks;
   const { from, to } = window;
   const route = routeOf(source, table);

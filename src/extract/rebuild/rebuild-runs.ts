@@ -7,6 +7,7 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
 import type { RunWatcher } from "../run-watcher.ts";
+import { type AppliedProfile, rebuildByProfile } from "./rebuild-by-profile.ts";
 import { openRecord, type RebuildScope, removeRecord } from "./rebuild-record.ts";
 import { type RebuildOutcome, rebuildRun } from "./rebuild-run.ts";
 import {
@@ -24,6 +25,8 @@ export interface RebuildWork {
   readonly tables: readonly TableName[] | undefined;
   /** Whether it is a change of types. */
   readonly widens: boolean;
+  /** The profile that the rows go through now. Default: they stay as they are. */
+  readonly profile?: AppliedProfile;
   /** When the rebuild began that this one continues; null where it begins now. */
   readonly since: string | null;
   /** Forgets what an interruption would have to know. */
@@ -77,6 +80,16 @@ export async function plainRebuild(
   };
 }
 
+/** Another map for the rows of these runs. What is done shows in the manifests. */
+export function profileRebuild(
+  manifests: readonly Manifest[],
+  tables: readonly TableName[] | undefined,
+  profile: AppliedProfile,
+): RebuildWork {
+  const runs = manifests.map(({ instanceId, runId }) => ({ instanceId, runId, upTo: null }));
+  return { runs, tables, widens: false, profile, since: null, done: async () => {} };
+}
+
 /** A change of types in all runs. Throws as `startWidening` does, with nothing changed. */
 export async function wideningRebuild(
   archive: Archive,
@@ -109,7 +122,7 @@ export async function* rebuildRuns(
   let isWhole = true;
   for (const run of work.runs) {
     means.watcher?.run?.(run, ++tried, work.runs.length);
-    const rebuilt = await rebuildOne(archive, run, work.tables, duckdb, means);
+    const rebuilt = await rebuildOne(archive, run, work, duckdb, means);
     yield rebuilt;
     isWhole &&= rebuilt.error === null;
     if (rebuilt.error?.scope === "job") break;
@@ -139,7 +152,7 @@ async function endWidening(
 async function rebuildOne(
   archive: Archive,
   { upTo, ...run }: RebuildWork["runs"][number],
-  tables: readonly TableName[] | undefined,
+  { tables, profile }: Pick<RebuildWork, "tables" | "profile">,
   duckdb: JobDuckDB,
   { signal, tool, step, watcher = {} }: RebuildMeans,
 ): Promise<RebuiltRun> {
@@ -147,11 +160,13 @@ async function rebuildOne(
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
   try {
     signal.throwIfAborted();
-    const { manifest, ...made } = await rebuildRun({
-      ...{ archive, run, tables, upTo, clock: wallClock, signal, tool, duckdb, step },
-      onPlan: (rows) => watcher.expect?.(rows),
-      onRows: (rows, bytes) => watcher.rows?.(rows, bytes),
-    });
+    const job = {
+      ...{ archive, run, tables, clock: wallClock, signal, tool, duckdb, step },
+      onPlan: (rows: number) => watcher.expect?.(rows),
+      onRows: (rows: number, bytes: number) => watcher.rows?.(rows, bytes),
+    };
+    const { manifest, ...made } =
+      profile === undefined ? await rebuildRun({ ...job, upTo }) : await rebuildByProfile(job, profile);
     const { generation, state } = manifest;
     return { ...run, outcome: { generation, state, ...made }, seconds: seconds(), error: null };
   } catch (thrown) {

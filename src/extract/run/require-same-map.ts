@@ -3,7 +3,7 @@ import { holdingsOf } from "../../archive/manifest/table-view.ts";
 import type { HeldTable } from "../../archive/write/held-tables.ts";
 import type { RunJournal } from "../../archive/write/run-journal.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { isIdentityMap } from "../../model/profile/row-map.ts";
+import { isIdentityMap } from "../../model/profile/identity-map.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { HistorySource, RunRef } from "../../model/source.ts";

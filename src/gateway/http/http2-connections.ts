@@ -138,7 +138,7 @@ export class Http2Connections {
       headersTimeout: this.#options.connectTimeoutMs,
     });
     this.#open.add(client as unknown as { destroy(): void });
-    const timeoutMs = Math.max(1, deadline - performance.now());
+    const timeoutMs = Math.max(1, Math.ceil(deadline - performance.now()));
     const target = `${hostname}:${port}`;
     const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
     try {

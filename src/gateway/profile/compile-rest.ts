@@ -163,14 +163,13 @@ function refuseTwice(
 }
 
 function compileErrors(file: NonNullable<ProfileFile["errors"]>, context: CompileContext): ErrorWords {
-  const codes: Record<string, ErrorCode> = {};
+  const codes = new Map<string, ErrorCode>();
   for (const word of Object.keys(errorWords) as ErrorWord[]) {
     for (const [index, code] of (file[word] ?? []).entries()) {
-      const other = Object.hasOwn(codes, code) ? codes[code] : undefined;
-      if (other !== undefined) {
+      if (codes.has(String(code))) {
         context.fault(["errors", word, index], "is in two lists", "Leave one of the two.");
       }
-      codes[code] = errorWords[word];
+      codes.set(String(code), errorWords[word]);
       if (typeof code === "string" && file.code === undefined) {
         context.fault(
           ["errors", word, index],
@@ -180,5 +179,5 @@ function compileErrors(file: NonNullable<ProfileFile["errors"]>, context: Compil
       }
     }
   }
-  return { code: file.code ?? [], codes };
+  return { code: file.code ?? [], codes: Object.fromEntries(codes) };
 }

@@ -264,6 +264,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
         client,
         rest,
         route,
+        table,
         traits,
         isListed,
         known,

@@ -2,12 +2,12 @@ import type { RowMap } from "../../model/profile/row-map.ts";
 import { type FilterName, type TableName, tableNamed } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RestRoute } from "../profile/profile.ts";
-import { boundsTaken } from "./written-bounds.ts";
+import { boundsTaken, nsOfUnit } from "./written-bounds.ts";
 
 /** What differs of a table's route from the contract. */
 export function routeTraitsOf(table: TableName, route: RestRoute, map: RowMap | undefined): RouteTraits {
   const names = (column: string) => map === undefined || map.columns[column]?.kind === "field";
-  const bounds = boundsTaken(route);
+  const bounds = { ...boundsTaken(route), stepNs: nsOfUnit[route.times.unit] };
   const filters = tableNamed(table).filters.filter(
     (filter: FilterName) => route.parameters.filters[filter] !== undefined,
   );

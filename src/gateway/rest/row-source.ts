@@ -1,6 +1,6 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { hasDerivedSeq } from "../../model/profile/row-map.ts";
-import type { FilterName, TableName } from "../../model/profile/table.ts";
+import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RowRequest, RunRef } from "../../model/source.ts";
 import { formatTime, type TimeBounds } from "../../model/time.ts";
@@ -10,6 +10,7 @@ import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedTime } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";
+import { withLikelyTimes } from "./likely-times.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { placesInBody } from "./pages/next-page.ts";
 import { type PageRows, pageRows } from "./pages/page-rows.ts";
@@ -26,6 +27,7 @@ export interface RowRoute {
   readonly client: RestClient;
   readonly rest: RestProfile;
   readonly route: RestRoute;
+  readonly table: Table;
   readonly traits: RouteTraits;
   /** What makes a run's rows canonical; undefined where they come so. */
   readonly normaliserOf: (run: RunRef) => RowNormaliser | undefined;
@@ -221,8 +223,10 @@ function canonicalRows(
   run: RunRef,
   raw: AsyncGenerator<Uint8Array, undefined>,
 ): AsyncIterable<Uint8Array> {
+  const { table, traits } = source;
   const normaliser = source.normaliserOf(run);
-  return normaliser === undefined ? raw : normaliser.over(raw);
+  if (normaliser === undefined || traits.map === undefined) return raw;
+  return withLikelyTimes(table, traits.map, normaliser.over(raw));
 }
 
 /** The rows as the gateway has them; ahead of the first ones it is shown that they are this run's alone. */

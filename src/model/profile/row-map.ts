@@ -74,15 +74,3 @@ function sorted(value: unknown): unknown {
 export function hasDerivedSeq(map: RowMap | undefined): boolean {
   return map?.columns.seq?.kind === "derived";
 }
-
-/** Whether rows that go through the map are the rows that came: each column has the field of its own name, as it stands there. */
-export function isIdentityMap(map: RowMap): boolean {
-  const isItself = ([name, source]: [string, ColumnSource]) =>
-    source.kind === "field" &&
-    source.path.length === 1 &&
-    source.path[0] === name &&
-    (source.unit ?? "ns") === "ns" &&
-    source.words === undefined &&
-    source.optional === undefined;
-  return map.numbers === "text" && map.dropped.length === 0 && Object.entries(map.columns).every(isItself);
-}

@@ -1,7 +1,7 @@
 import type { RowMap } from "../../../model/profile/row-map.ts";
 import type { Table } from "../../../model/profile/table.ts";
 import { planRows } from "./row-plan.ts";
-import { undoRow } from "./undo-row.ts";
+import { rowUndoer } from "./undo-row.ts";
 
 /**
  * The gateway's own row again, from the canonical line that a map made of it: the map run backwards. What cannot be told
@@ -9,5 +9,5 @@ import { undoRow } from "./undo-row.ts";
  * left out, one of another column written as the column has it. Throws by name where a word stands for two values.
  */
 export function foreignRow(table: Table, map: RowMap, canonicalLine: string): string {
-  return undoRow(planRows(table, map, { instanceId: "", runId: "" }), canonicalLine);
+  return rowUndoer(planRows(table, map, { instanceId: "", runId: "" }))(canonicalLine);
 }

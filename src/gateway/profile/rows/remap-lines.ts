@@ -7,7 +7,7 @@ import { type NormaliserOptions, RowNormaliser } from "./row-normaliser.ts";
 import { planRows } from "./row-plan.ts";
 import { splitRows } from "./split-rows.ts";
 import { refuseUnclear } from "./unclear-values.ts";
-import { undoRow } from "./undo-row.ts";
+import { rowUndoer } from "./undo-row.ts";
 
 /** From which map to which rows go, and whose they are. */
 export interface Remapping {
@@ -30,7 +30,7 @@ export async function* remapLines(
   { table, from, to, run, options = {} }: Remapping,
 ): AsyncGenerator<Uint8Array, void> {
   const old = planRows(table, from, run);
-  const onUndone = refuseUnclear(old, planRows(table, to, run), from.dropped);
+  const undo = rowUndoer(old, refuseUnclear(old, planRows(table, to, run), from.dropped));
   async function* foreignRows(): AsyncGenerator<Uint8Array, void> {
     const turns = new Turns();
     for await (const chunk of splitRows(lines)) {
@@ -42,7 +42,7 @@ export async function* remapLines(
           if (line === "") return "";
           // a row on one line has no line end but between its values
           const bad = readBadRow(line)?.text.replaceAll("\n", " ");
-          return bad ?? undoRow(old, line, onUndone);
+          return bad ?? undo(line);
         });
       yield Buffer.from(rows.join("\n"));
     }

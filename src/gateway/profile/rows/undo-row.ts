@@ -19,28 +19,32 @@ type GrowingObject = Map<string, ForeignValue | GrowingObject>;
 export type OnUndone = (column: FieldColumn, text: string) => void;
 
 /**
- * The gateway's own row again, from the canonical line that the plan made of it. Throws `archive_damaged` where the line
- * is none of this plan's, and `invalid_argument` where two of the wire's values mean the one that is in the line.
+ * What gives the gateway's own row again, from the canonical line that the plan made of it. It throws `archive_damaged`
+ * where the line is none of this plan's, and `invalid_argument` where two of the wire's values mean the one that is in
+ * the line.
  */
-export function undoRow(plan: RowPlan, line: string, onUndone?: OnUndone): string {
-  const values = new Map(readLine(plan, line).members.map(({ name, value }) => [name, value]));
-  const row: GrowingObject = new Map();
-  // first, so that its members keep their order
-  const extra = values.get("extra");
-  if (extra !== undefined) {
-    if (extra.kind !== "object") throw damaged(plan, `has ${shownValue(extra)} as extra`);
-    merge(row, extra, plan.root);
-  }
-  for (const leaf of plan.leaves) {
-    const column = bestOf(plan, leaf.columns);
-    const { name } = column.column;
-    const value = values.get(name);
-    if (value === undefined) throw damaged(plan, `has no ${name}`);
-    onUndone?.(column, foreignJson(value));
-    const wire = undoValue(plan, column, value);
-    if (wire !== undefined) put(plan, row, column.path, wire);
-  }
-  return objectText(row);
+export function rowUndoer(plan: RowPlan, onUndone?: OnUndone): (line: string) => string {
+  const columns = plan.leaves.map((leaf) => bestOf(plan, leaf.columns));
+  return (line) => {
+    const values = new Map(readLine(plan, line).members.map(({ name, value }) => [name, value]));
+    const row: GrowingObject = new Map();
+    // first, so that its members keep their order
+    const extra = values.get("extra");
+    if (extra !== undefined) {
+      if (extra.kind !== "object") throw damaged(plan, `has ${shownValue(extra)} as extra`);
+      merge(row, extra, plan.root);
+    }
+    for (const column of columns) {
+      const { name } = column.column;
+      const value = values.get(name);
+      if (value === undefined) throw damaged(plan, `has no ${name}`);
+      const text = foreignJson(value);
+      onUndone?.(column, text);
+      const wire = undoValue(plan, column, value, text);
+      if (wire !== undefined) put(plan, row, column.path, wire);
+    }
+    return objectText(row);
+  };
 }
 
 /** Of the columns that take one field, the one that says most of how the wire had it. */
@@ -52,14 +56,19 @@ function bestOf(plan: RowPlan, columns: readonly number[]): FieldColumn {
   return fields.reduce((best, next) => (rankOf(next) < rankOf(best) ? next : best));
 }
 
-function rankOf({ words, column }: FieldColumn): number {
-  if (words !== undefined) return 1;
-  return column.kind === "string" ? 0 : column.kind === "double" ? 3 : 2;
+function rankOf({ words, column, optional }: FieldColumn): number {
+  const byKind = words !== undefined ? 1 : column.kind === "string" ? 0 : column.kind === "double" ? 3 : 2;
+  // where one of two like ones has to have the field, it was there
+  return byKind + (optional ? 0.5 : 0);
 }
 
 /** What the wire had; undefined where the field was not there, or may as well not have been. */
-function undoValue(plan: RowPlan, column: FieldColumn, value: ForeignValue): ForeignValue | undefined {
-  const text = foreignJson(value);
+function undoValue(
+  plan: RowPlan,
+  column: FieldColumn,
+  value: ForeignValue,
+  text: string,
+): ForeignValue | undefined {
   const { kind, name } = column.column;
   if (column.words !== undefined) {
     const [word, another] = column.words.filter((candidate) => candidate.text === text);

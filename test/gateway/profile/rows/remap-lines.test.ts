@@ -149,6 +149,13 @@ describe("rows held, read by another map", () => {
     await expect(remapped(base, to, lines)).rejects.toThrow(message);
   });
 
+  it("have an empty field where one of its two columns has to have it", async () => {
+    const from = withColumns(base, { symbol: field("symbol", { optional: true }), window: field("symbol") });
+    const to = withColumns(from, { ts_event: field("time", { unit: "s" }) });
+    const sent = row({ symbol: '""' });
+    expect(await remapped(from, to, await fetched(from, sent))).toBe(await fetched(to, sent));
+  });
+
   it("are refused at once where a field was dropped that is not any more", async () => {
     const dropping: RowMap = { ...base, dropped: [["lot"]] };
     const lines = await fetched(dropping, row({ lot: "1" }));

@@ -1,0 +1,304 @@
+import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
+import { lockRun } from "../../archive/lock.ts";
+import {
+  type Certificate,
+  type Holding,
+  type Manifest,
+  runState,
+  type TableManifest,
+  type Through,
+  tableState,
+} from "../../archive/manifest/manifest.ts";
+import { holdingsOf } from "../../archive/manifest/table-view.ts";
+import { typesNow } from "../../archive/types-now.ts";
+import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
+import { refuseFetchedWork } from "../../archive/write/refuse-fetched-work.ts";
+import { holdsCommittedWork, RunJournal } from "../../archive/write/run-journal.ts";
+import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
+import { interruptOn, type OpenDuckDB } from "../../duckdb/open-duckdb.ts";
+import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
+import { identityMap, isIdentityMap } from "../../model/profile/identity-map.ts";
+import { type RowMap, rowMapFingerprint } from "../../model/profile/row-map.ts";
+import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
+import { isoOf } from "../../model/time.ts";
+import { notArchived } from "../../model/usual-errors.ts";
+import { BucketConverter } from "../fetch/bucket-converter.ts";
+import { refuseWhenFull } from "../fetch/disk-need.ts";
+import type { RebuildJob, RebuildOutcome } from "./rebuild-run.ts";
+import { refuseUnsureRemap } from "./remap-refusals.ts";
+import { grainOf, type RemappedFiles, writeRemapped } from "./remap-table.ts";
+import { RemappedLines } from "./remapped-lines.ts";
+
+/** A profile as rows that are held need it. */
+export interface AppliedProfile {
+  readonly name: string;
+  /** The tables that it describes; others stay as they are. */
+  readonly described: readonly TableName[];
+  readonly maps: Readonly<Partial<Record<TableName, RowMap>>>;
+  /** Tables whose routes take no time bounds, and which a fresh archive would hold in one bucket. */
+  readonly whole: readonly TableName[];
+}
+
+/** A table whose rows go through another map. */
+interface Remapped {
+  readonly name: TableName;
+  readonly table: TableManifest;
+  readonly from: RowMap;
+  readonly to: RowMap;
+}
+
+/**
+ * Makes a run's rows anew by another profile, without fetching any: each goes back through the map that it came by, and forth
+ * through the profile's. Rows that were set aside are tried again. What was proven of the rows stays proven of what they are now. An
+ * archive made anew through the profile would hold the same. After an interruption it begins anew; until it is committed, all of
+ * the former is there.
+ *
+ * Throws as `rebuildRun` does, and `invalid_argument` where what is held does not say enough: nothing changed then.
+ */
+export async function rebuildByProfile(
+  job: Omit<RebuildJob, "upTo">,
+  profile: AppliedProfile,
+): Promise<RebuildOutcome> {
+  const { archive, run, clock, signal, step = () => {} } = job;
+  const startedAt = isoOf(clock());
+  const startedMs = performance.now();
+  // before the lock is taken: its file would be all that is there of a misspelt run
+  if ((await archive.manifest(run)) === null) throw notArchived(run);
+  await using _lock = await lockRun(archive.layout, run);
+  await archive.refresh();
+  const committed = await archive.manifest(run);
+  if (committed === null) throw notArchived(run);
+  if (await holdsCommittedWork(archive.layout, run, committed))
+    await tidyCommitted(archive, committed, clock());
+  const names = tableNames.filter((name) => job.tables === undefined || job.tables.includes(name));
+  const remapped = names.flatMap((name) => remappedOf(committed, name, profile));
+  const unchanged = { manifest: committed, changed: false, buckets: 0, resumedBuckets: 0, rows: 0 };
+  if (remapped.length === 0) return unchanged;
+  for (const { name, table, from, to } of remapped) refuseUnsureRemap(committed, name, table, from, to);
+  await refuseFetchedWork(archive, committed);
+  const rows = remapped.reduce((sum, { table }) => sum + rowsOf(holdingsOf(table)), 0);
+  // text, sorted text, segments, Parquet
+  const text = remapped.flatMap(({ table }) => holdingsOf(table).flatMap(({ segments }) => segments));
+  const needed = text.reduce((sum, { bytes, storedBytes }) => sum + bytes + 3 * storedBytes, 0);
+  for (const disk of archive.layout.disks) await refuseWhenFull(disk, needed);
+  const exactTypes = typesNow(archive);
+  const storageVersion = committed.run.final ? committed.run.storageVersion : null;
+  const { layout, store } = archive;
+  const work = { layout, store, run, committed, storageVersion, final: committed.run.final, exactTypes };
+  await using journal = await RunJournal.open({ ...work, remaps: true }, step);
+  await using ownDuckDB = new JobDuckDB();
+  const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
+    ...usualMeans,
+    tempDirectory: layout.stagingDir(run),
+  });
+  await using converter = new BucketConverter(
+    duckDBConverter(duckdb.connection),
+    (table) => exactTypes(table.name),
+    step,
+    "aside",
+    signal,
+  );
+  using _interrupt = interruptOn(signal, duckdb);
+  job.onPlan?.(rows);
+  const at = isoOf(clock());
+  const tables: Manifest["tables"] = { ...committed.tables };
+  let buckets = 0;
+  for (const one of remapped) {
+    const through = throughOf(one, profile);
+    await journal.setThrough(one.name, through);
+    const means = { journal, converter, duckdb, signal, final: committed.run.final, at };
+    const made = await remapTable(one, profile, through, exactTypes(one.name), means);
+    tables[one.name] = made;
+    for (const { parquet } of holdingsOf(made)) buckets += parquet.length;
+    const bytes = holdingsOf(one.table).flatMap(({ parquet }) => parquet);
+    job.onRows?.(
+      rowsOf(holdingsOf(one.table)),
+      bytes.reduce((sum, { storedBytes }) => sum + storedBytes, 0),
+    );
+  }
+  signal.throwIfAborted();
+  const manifest: Manifest = {
+    ...committed,
+    generation: journal.generation,
+    state: runState(Object.values(tables).map(({ state }) => state)),
+    tables,
+    tool: job.tool,
+    startedAt,
+    committedAt: isoOf(clock()),
+    durationMs: Math.round(performance.now() - startedMs),
+    retries: 0,
+  };
+  await commitRun(archive, manifest, journal, step);
+  await journal.remove();
+  step("pending-removed");
+  return { manifest, changed: true, buckets, resumedBuckets: 0, rows };
+}
+
+function remappedOf({ tables }: Manifest, name: TableName, profile: AppliedProfile): Remapped[] {
+  const table = tables[name];
+  if (table === undefined || !profile.described.includes(name)) return [];
+  const holdings = holdingsOf(table).filter((holding) => rowsOf([holding]) > 0);
+  const identity = identityMap(tableNamed(name));
+  const to = profile.maps[name] ?? identity;
+  const froms = holdings.map(({ through }) => through?.map ?? identity);
+  const [from] = froms;
+  if (from === undefined || froms.every((one) => isSame(one, to))) return [];
+  return [{ name, table, from, to }];
+}
+
+function isSame(from: RowMap, to: RowMap): boolean {
+  if (isIdentityMap(from) && isIdentityMap(to)) return true;
+  return rowMapFingerprint(from) === rowMapFingerprint(to);
+}
+
+function throughOf({ table, to }: Remapped, { name }: AppliedProfile): Through {
+  const [before] = holdingsOf(table);
+  const map = isIdentityMap(to) ? {} : { map: to, fingerprint: rowMapFingerprint(to) };
+  // the way that the rows came stays what it was
+  return { profile: name, ...map, notes: [...(before?.through?.notes ?? [])] };
+}
+
+interface Means {
+  readonly journal: RunJournal;
+  readonly converter: BucketConverter;
+  readonly duckdb: OpenDuckDB;
+  readonly signal: AbortSignal;
+  readonly final: boolean;
+  readonly at: string;
+}
+
+async function remapTable(
+  one: Remapped,
+  profile: AppliedProfile,
+  through: Through,
+  exactTypes: Holding["exactTypes"],
+  means: Means,
+): Promise<TableManifest> {
+  const { journal, converter, duckdb, signal, final, at } = means;
+  const table = tableNamed(one.name);
+  const { proven, attempt } = one.table;
+  await using opened = new AsyncDisposableStack();
+  const sides: { readonly holding: Holding; readonly lines: RemappedLines }[] = [];
+  for (const holding of holdingsOf(one.table)) {
+    const from = holding.through?.map ?? identityMap(table);
+    const lines = await RemappedLines.make(journal, duckdb, { table, from, to: one.to }, holding, signal);
+    sides.push({ holding, lines: opened.use(lines) });
+  }
+  const lines = sides.map((side) => side.lines);
+  const grain = profile.whole.includes(one.name) ? "all" : grainOf(lines, final, one.table.grain);
+  journal.held.of(one.name).grain = grain;
+  const made = new Map<Holding, Holding>();
+  for (const { holding, lines } of sides) {
+    const window = windowOf(holding, lines);
+    const files = await writeRemapped(journal, converter, table, lines, {
+      ...{ grain, window, map: one.to, signal },
+    });
+    const certificate = await certificateOf(one, through, holding, files, means);
+    made.set(holding, { ...holding, certificate, through, exactTypes: { ...exactTypes }, ...files });
+  }
+  return settled(one.table, grain, {
+    proven: proven === null ? null : { ...proven, ...made.get(proven) },
+    beside: attempt.holding === null ? null : made.get(attempt.holding)!,
+    final,
+    at,
+  });
+}
+
+/** What the rows cover: from their first time to the horizon, or their last. */
+function windowOf({ certificate, segments }: Holding, { extent }: RemappedLines) {
+  const [segment] = segments;
+  // none of them is a row any more: they stand where they stood
+  const first = extent?.first ?? BigInt(segment?.from ?? 0);
+  const last = extent?.last ?? first;
+  return { from: first, to: certificate?.until == null ? last + 1n : BigInt(certificate.until) };
+}
+
+async function certificateOf(
+  { name }: Remapped,
+  through: Through,
+  { certificate, through: before, quarantine }: Holding,
+  files: RemappedFiles,
+  { journal, duckdb }: Means,
+): Promise<Certificate | null> {
+  if (certificate === null) return null;
+  const quarantined = files.quarantine.reduce((sum, { rows }) => sum + rows, 0);
+  const hash = certificate.rowHash === null ? null : await hashOf(name, files, journal, duckdb);
+  const aside = new Set(await journal.rowsAside(quarantine));
+  const isAccepted = (await journal.rowsAside(files.quarantine)).every((row) => aside.has(row));
+  const from = before === undefined ? "the contract" : `the profile ${before.profile} as it was`;
+  const note = `rows that came by ${from}, made anew by the profile ${through.profile} without being fetched`;
+  return {
+    ...certificate,
+    // the gateway's checksum was of other lines
+    proof: certificate.proof === "hashed" ? "counted" : certificate.proof,
+    rows: files.segments.reduce((sum, { rows }) => sum + rows, 0),
+    quarantined,
+    quarantineAccepted: certificate.quarantineAccepted && quarantined > 0 && isAccepted,
+    first: files.parquet[0]?.first ?? null,
+    last: files.parquet.at(-1)?.last ?? null,
+    rowHash: hash,
+    restsOn: [...certificate.restsOn.filter((ground) => !ground.startsWith("rows that came by ")), note],
+  };
+}
+
+async function hashOf(
+  name: TableName,
+  { parquet }: RemappedFiles,
+  journal: RunJournal,
+  duckdb: OpenDuckDB,
+): Promise<Certificate["rowHash"]> {
+  const files = await Promise.all(parquet.map((file) => journal.locateWhole(file)));
+  const { rows, hash } = await rowHashWithin(duckdb.connection, tableNamed(name), files);
+  return { rows: rows.toString(), sum: hash.toString() };
+}
+
+/** What is proven, and what became of the latest attempt, now that other rows may be set aside than before. */
+function settled(
+  table: TableManifest,
+  grain: TableManifest["grain"],
+  now: {
+    readonly proven: TableManifest["proven"];
+    readonly beside: Holding | null;
+    readonly final: boolean;
+    readonly at: string;
+  },
+): TableManifest {
+  const { accepted: _, ...before } = table;
+  const isWhole = ({ certificate }: Holding) =>
+    certificate === null || certificate.quarantined === 0 || certificate.quarantineAccepted;
+  const latest = now.beside ?? now.proven;
+  const isProven = now.proven !== null && isWhole(now.proven);
+  if (latest === null || isWhole(latest)) {
+    const state = now.final ? "COMPLETE" : "OPEN";
+    const proven = latest === null ? now.proven : { ...latest, state: now.proven?.state ?? state };
+    const attempt = {
+      ...table.attempt,
+      outcome: "ok" as const,
+      behindSince: null,
+      error: null,
+      holding: null,
+    };
+    return { ...before, grain, proven, attempt, state: tableState({ proven, attempt }) };
+  }
+  const attempt = {
+    ...table.attempt,
+    outcome: "QUARANTINED" as const,
+    behindSince: table.attempt.behindSince ?? now.at,
+    holding: holdingOnly(latest),
+  };
+  const proven = isProven && now.beside !== null ? now.proven : null;
+  return { ...before, grain, proven, attempt, state: tableState({ proven, attempt }) };
+}
+
+/** Without the state that what is proven has beside it. */
+function holdingOnly(holding: Holding & { readonly state?: string }): Holding {
+  const { state: _, ...rest } = holding;
+  return rest;
+}
+
+/** Rows that are held, and those set aside. */
+function rowsOf(holdings: readonly Holding[]): number {
+  return holdings
+    .flatMap(({ segments, quarantine }) => [...segments, ...quarantine])
+    .reduce((sum, { rows }) => sum + rows, 0);
+}

@@ -1,0 +1,68 @@
+import { RunvaultError } from "../../model/error.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import type { RowMap, TimeUnit } from "../../model/profile/row-map.ts";
+import type { Table } from "../../model/profile/table.ts";
+import { rowText } from "../../model/text/operator-text.ts";
+import { formatTime, type Nanoseconds, parseTime } from "../../model/time.ts";
+import { wholeLines } from "./pages/take-rows.ts";
+
+const earliest = parseTime("1990-01-01");
+const latest = parseTime("2100-01-01");
+const units: readonly (readonly [Exclude<TimeUnit, "rfc3339">, bigint])[] = [
+  ["ns", 1n],
+  ["us", 1_000n],
+  ["ms", 1_000_000n],
+  ["s", 1_000_000_000n],
+];
+
+/**
+ * The canonical lines of an answer as they come. Throws `malformed_row` where a time of the first row lies outside of 1990
+ * to 2100 and would lie within in another unit: the profile names a wrong one, and every row would have a wrong time.
+ */
+export async function* withLikelyTimes(
+  table: Table,
+  map: RowMap,
+  lines: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void> {
+  let isChecked = false;
+  for await (const chunk of wholeLines(lines)) {
+    if (!isChecked && chunk.byteLength > 0) {
+      isChecked = true;
+      const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      const end = text.indexOf(0x0a);
+      requireLikelyTimes(table, map, text.toString("utf8", 0, end < 0 ? text.length : end));
+    }
+    yield chunk;
+  }
+}
+
+function requireLikelyTimes(table: Table, map: RowMap, line: string): void {
+  let row: Readonly<Record<string, unknown>> | null;
+  try {
+    row = parseJson(line) as typeof row;
+  } catch {
+    // whoever reads the lines says what is wrong with it
+    return;
+  }
+  for (const { name, kind } of table.columns) {
+    const source = map.columns[name];
+    const value = row?.[name];
+    if (kind !== "timestamp" || source?.kind !== "field" || typeof value !== "string") continue;
+    const { unit = "ns" } = source;
+    if (unit === "rfc3339" || !/^-?\d{1,19}$/.test(value)) continue;
+    const time = BigInt(value);
+    const [, ns = 1n] = units.find(([own]) => own === unit) ?? [];
+    const [likely] = units.find(([, other]) => isLikely((time / ns) * other)) ?? [];
+    if (isLikely(time) || likely === undefined) continue;
+    const [, other = 1n] = units.find(([own]) => own === likely)!;
+    throw new RunvaultError(
+      "malformed_row",
+      `${name} of the first row is ${formatTime(time)} in ${unit}, and ${formatTime((time / ns) * other)} in ${likely}: ${rowText(line)}`,
+      { hint: `Correct the unit of ${name} in the profile: it is hardly ${unit}.` },
+    );
+  }
+}
+
+function isLikely(time: Nanoseconds): boolean {
+  return time >= earliest && time < latest;
+}
