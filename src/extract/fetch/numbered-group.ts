@@ -2,19 +2,21 @@ import type { RowKeyReader } from "../../row/row-key-reader.ts";
 import type { SeqNumbers } from "../plan/route.ts";
 
 const newline = 10;
+const zero = 48;
 
 /**
  * The lines of a whole group with their numbers: 0, 1, 2 … in each timestamp, written where the empty seq stands. So they
  * depend on the rows alone where the order is that of bytes; equal rows stay as many as they are. Lines that are no rows
- * stand behind the rows of the timestamp ahead of them, or first.
+ * stand behind the rows of the timestamp ahead of them, or first. `isOneInstant`: there are none of them, and one timestamp.
  */
 export function numberedGroup(
   key: RowKeyReader,
   buffer: Buffer,
   { start, end }: { readonly start: number; readonly end: number },
   numbers: Exclude<SeqNumbers, "given">,
+  isOneInstant: boolean,
 ): { readonly text: Buffer; readonly longestLine: number } {
-  const lines = linesIn(key, buffer, start, end);
+  const lines = linesIn(isOneInstant ? undefined : key, buffer, start, end);
   const text = Buffer.allocUnsafe(end - start + lines.rows * digitsOf(lines.rows));
   let longestLine = 0;
   let filled = 0;
@@ -27,7 +29,9 @@ export function numberedGroup(
       const begin = filled;
       const seqAt = rows[i]! + key.seqAt;
       put(rows[i]!, seqAt);
-      filled += text.write(String(i / 2), filled, "latin1");
+      // most have one digit, which costs less so
+      if (i < 20) text[filled++] = zero + i / 2;
+      else filled += text.write(String(i / 2), filled, "latin1");
       put(seqAt, rows[i + 1]! + 1);
       longestLine = Math.max(longestLine, filled - begin - 1);
     }
@@ -46,7 +50,7 @@ interface Stretch {
   others: number[];
 }
 
-function linesIn(key: RowKeyReader, buffer: Buffer, start: number, end: number) {
+function linesIn(key: RowKeyReader | undefined, buffer: Buffer, start: number, end: number) {
   const stretches: Stretch[] = [];
   let rows = 0;
   let stretch: Stretch | undefined;
@@ -54,16 +58,16 @@ function linesIn(key: RowKeyReader, buffer: Buffer, start: number, end: number) 
   let low = 0;
   for (let at = start; at < end; ) {
     const lineEnd = buffer.indexOf(newline, at);
-    const isRow = key.read(at, lineEnd);
-    const isOther = isRow && rows > 0 && (key.tsHigh !== high || key.tsLow !== low);
+    const isRow = key === undefined || key.read(at, lineEnd);
+    const isOther = key !== undefined && isRow && rows > 0 && (key.tsHigh !== high || key.tsLow !== low);
     if (stretch === undefined || isOther || (isRow && rows === 0)) {
       stretch = { rows: [], others: [] };
       stretches.push(stretch);
     }
     if (isRow) {
       rows++;
-      high = key.tsHigh;
-      low = key.tsLow;
+      high = key?.tsHigh ?? 0;
+      low = key?.tsLow ?? 0;
       stretch.rows.push(at, lineEnd);
     } else {
       stretch.others.push(at, lineEnd);

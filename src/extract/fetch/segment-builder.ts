@@ -122,6 +122,8 @@ export class SegmentBuilder {
   #firstOdd = "";
   readonly #turns = new Turns();
   readonly #numbers: SeqNumbers;
+  /** The last group has lines that are no rows. */
+  #hasOdd = false;
   /** Nanoseconds of a group: up to a second. */
   readonly #step: number;
   /** The last group is whole and its rows are numbered. */
@@ -355,6 +357,7 @@ export class SegmentBuilder {
       } else {
         this.#setAside(at, lineEnd);
         this.#groupTail++;
+        this.#hasOdd = true;
       }
       if (at > start) filled.copyWithin(start, at, lineEnd + 1);
       this.#scanned = stop;
@@ -431,6 +434,7 @@ export class SegmentBuilder {
       this.#buffer!,
       { start, end: this.#scanned },
       this.#numbers,
+      !this.#hasOdd && this.#step === 1,
     );
     this.#makeRoom(start + text.byteLength - this.#scanned);
     this.#buffer!.set(text, start);
@@ -456,6 +460,7 @@ export class SegmentBuilder {
 
   #beginGroup(start: number): void {
     this.#isNumbered = false;
+    this.#hasOdd = false;
     this.#groupStart = start;
     this.#groupRows = 0;
     this.#groupTail = 0;
