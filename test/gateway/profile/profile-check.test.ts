@@ -168,6 +168,13 @@ it("a side that nothing which reads the archive knows is told, with words or wit
   ]);
 });
 
+it("a gateway that wants a key is said to want one, not another path", async () => {
+  const { check } = await checkedProfile("acme", { edits: [["X-Key:", "X-Kee:"]] });
+  expect(told(check!)).toContain(
+    "documents.instances.path: instances: the answer has status 401 Set the token, or the profile's headers.",
+  );
+});
+
 /** What a gateway does wrong under the right profile, and what has to be named. */
 const faulty: readonly (readonly [DialectName, Faults, RegExp])[] = [
   ["borealis", { ignores: "run" }, /parameters\.run: a run that is not there/],
