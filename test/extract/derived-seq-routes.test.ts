@@ -136,6 +136,28 @@ describe("a table whose route takes no time bounds", () => {
     });
   });
 
+  it("is not said to have no rows where all that came lie behind the horizon, and a cap may have left out others", async () => {
+    for (const order of ["ascending", "descending"] as const) {
+      const manners = {
+        route: { bounds: none, order },
+        literal: true,
+        final: false,
+        capKeeps: "newest",
+      } as const;
+      const all = inOrder(fillsAt(hours(80)));
+      const opened = async (rows: readonly ArrayRow[], cap: number, hasLarger: boolean) => {
+        await using tables = await TableWorld.create();
+        const source = new DerivedSource(run, tablesOf({ fills: rows }), { times, ...manners, cap });
+        source.storageVersion = undefined;
+        const job = { seen: seen(hasLarger), clock: () => at(50) };
+        return latestView((await tables.archiveRun(source, job)).manifest.tables.fills!)!;
+      };
+      expect(await opened(all, 20, false)).toMatchObject({ state: "UNVERIFIED", certificate: { rows: 0 } });
+      const late = all.slice(-20);
+      expect(await opened(late, 1000, true)).toMatchObject({ state: "OPEN", certificate: { rows: 0 } });
+    }
+  });
+
   it("is OPEN while the run goes on, by all of it each time, and never holds rows that changed", async () => {
     for (const literal of [false, true]) {
       await using tables = await TableWorld.create();

@@ -6,6 +6,8 @@ import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { verifyRun } from "../../src/archive/verify/verify.ts";
 import { type AppliedProfile, rebuildByProfile } from "../../src/extract/rebuild/rebuild-by-profile.ts";
+import { recordAttempt } from "../../src/extract/run/record-attempt.ts";
+import { RunvaultError } from "../../src/model/error.ts";
 import { type ColumnSource, type RowMap, rowMapFingerprint } from "../../src/model/profile/row-map.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
@@ -242,6 +244,32 @@ describe("a rebuild by another profile", () => {
       code: "invalid_argument",
     });
     expect((await place.archive.manifest(run))!.generation).toBe(1);
+  });
+
+  test("leaves an attempt gone wrong that other rows do not mend as it was", async () => {
+    await place.archiveRun(new ForeignSource(run, "fills", some, wrong["wrong words"]!));
+    const committed = (await place.archive.manifest(run))!;
+    const gone = new RunvaultError("run_not_found", "the gateway does not know the run");
+    await recordAttempt({
+      ...{ archive: place.archive, committed, tables: ["fills"], situation: "reset", isClosed: false },
+      ...{
+        error: gone,
+        at: "2026-01-01T00:00:00.000Z",
+        exactTypes: () => ({}),
+        tool: "test",
+        step: () => {},
+      },
+    });
+    const before = (await place.archive.manifest(run))!.tables.fills!;
+    expect([before.state, before.attempt.outcome]).toEqual(["INCOMPLETE", "INCOMPLETE"]);
+    const { changed, manifest } = await rebuildByProfile(job(), profileOf(right));
+    expect(changed).toBe(true);
+    expect(manifest.state).toBe("INCOMPLETE");
+    expect(manifest.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      attempt: before.attempt,
+      proven: { state: "COMPLETE", through: { fingerprint: rowMapFingerprint(right) } },
+    });
   });
 
   test("keeps what no column takes, and gives it to a column that takes it now", async () => {

@@ -199,7 +199,7 @@ async function* sortedCuts(
   // rows behind an answer show that a cap takes the last ones; without them, nor any bound ahead of which to ask, it may have
   // taken the first: only the answer's size tells
   const keepsFirst = bounds.to || (bounds.from && seen.isRouteCapped(table.name));
-  if (work.countRows !== undefined || keepsFirst || text.totalRows === 0) return openEnd;
+  if (work.countRows !== undefined || keepsFirst || firstAnswer!.rows === 0) return openEnd;
   return { from, to, ...firstAnswer!, isCapped: seen.isRouteCapped(table.name), isAll: true };
 }
 

@@ -1,3 +1,4 @@
+import type { ScanRecord } from "../../archive/write/journal.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
@@ -7,6 +8,21 @@ import { routeOf } from "../plan/route.ts";
 import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../plan/table-asks.ts";
 import { grounds } from "./grounds.ts";
 import type { SeenSource } from "./seen-source.ts";
+
+/** Shows of each end that a pass over a table left open that no cap made it. Throws as `showWholeEnd` does. */
+export async function showWholeEnds(
+  asks: TableAsks,
+  openEnds: ScanRecord["openEnds"],
+  mostBytes: number,
+  seen: SeenSource,
+): Promise<string[]> {
+  const shown: string[] = [];
+  for (const { from, to, ...end } of openEnds) {
+    const group = { ...end, from: BigInt(from), to: BigInt(to) };
+    shown.push(await showWholeEnd(asks, group, mostBytes, seen));
+  }
+  return shown;
+}
 
 /**
  * Shows that no cap cut a table's last timestamp short, and gives what shows it: larger answers, or pages that end behind the

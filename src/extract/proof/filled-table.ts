@@ -8,7 +8,7 @@ import { isRoundNumber } from "../plan/round-number.ts";
 import { routeOf } from "../plan/route.ts";
 import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
 import type { RunDescription } from "../run/run-description.ts";
-import { showWholeEnd } from "./capped-end.ts";
+import { showWholeEnds } from "./capped-end.ts";
 import { withinReach } from "./far-side.ts";
 import { grounds } from "./grounds.ts";
 import { areBoundsSent, areEndsEmpty, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
@@ -47,10 +47,7 @@ export async function proveFilled(filled: FilledTable): Promise<readonly string[
     await requireNoneBeyond(filled);
     restsOn.push(grounds.cameWhole);
   }
-  for (const { from, to, ...end } of openEnds) {
-    const group = { ...end, from: BigInt(from), to: BigInt(to) };
-    restsOn.push(await showWholeEnd(asks, group, mostBytes, seen));
-  }
+  restsOn.push(...(await showWholeEnds(asks, openEnds, mostBytes, seen)));
   return [...new Set(restsOn)];
 }
 

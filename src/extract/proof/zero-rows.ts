@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
 import type { HeldTables } from "../../archive/write/held-tables.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
@@ -10,6 +11,7 @@ import { openWindow } from "../plan/full-scan.ts";
 import { routeOf } from "../plan/route.ts";
 import { isRefusal, jsonOf, probe, type TableAsks } from "../plan/table-asks.ts";
 import type { RunDescription } from "../run/run-description.ts";
+import { showWholeEnds } from "./capped-end.ts";
 import { grounds } from "./grounds.ts";
 import { firstTaken, showEnds } from "./outer-ends.ts";
 import { type Extent, piecesOf, type Rung, rungsAround } from "./rungs.ts";
@@ -27,6 +29,9 @@ export interface EmptyTable {
   /** Extents of the run's tables that have rows. */
   readonly filled: ReadonlyMap<TableName, FilledExtent>;
   readonly seen: SeenSource;
+  /** What the pass over the table left open: rows came beyond its bounds, and a cap may have left out those within. */
+  readonly openEnds: ScanRecord["openEnds"];
+  readonly mostBytes: number;
   /** The run's summary; null where the source has none. */
   readonly summary: () => Promise<Uint8Array | null>;
 }
@@ -47,7 +52,7 @@ export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly ro
  * the tables that have rows, which show the bounds. Throws `unverified`.
  */
 export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
-  const { asks, run, until, isCounted, before, filled, seen } = empty;
+  const { asks, run, until, isCounted, before, filled, seen, openEnds, mostBytes } = empty;
   const name = asks.table.name;
   const comesWhole = !routeOf(asks.source, asks.table).bounds.from;
   if (comesWhole && (await probe(asks, openWindow(until))) !== undefined)
@@ -72,13 +77,14 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
       : undefined) ??
     (isCounted ? undefined : await unknownTo(empty));
   const shown = comesWhole ? [grounds.noRowsWhole] : nothing === undefined ? [] : [grounds.noRows(nothing)];
-  if (lacks === undefined) {
+  const isSaidEmpty = seen.isSaidEmpty(run.instanceId, name);
+  if (lacks === undefined && !(isSaidEmpty && openEnds.length > 0)) {
     if (isStanding) return { restsOn: before };
     if (isAllEmpty) return { restsOn: [grounds.countedNoneInRun] };
     const known = isCounted ? grounds.countedNone : grounds.routeGaveRows;
-    return { restsOn: [...shown, known] };
+    return { restsOn: [...shown, known, ...(await showWholeEnds(asks, openEnds, mostBytes, seen))] };
   }
-  if (seen.isSaidEmpty(run.instanceId, name)) {
+  if (isSaidEmpty) {
     return { restsOn: [...shown, grounds.saidEmpty(name)] };
   }
   throw new RunvaultError(

@@ -4,6 +4,7 @@ import {
   type Certificate,
   type Holding,
   type Manifest,
+  type Proven,
   runState,
   type TableManifest,
   type Through,
@@ -199,7 +200,6 @@ async function remapTable(
   return settled(one.table, grain, {
     proven: proven === null ? null : { ...proven, ...made.get(proven) },
     beside: attempt.holding === null ? null : made.get(attempt.holding)!,
-    final,
     at,
   });
 }
@@ -259,7 +259,6 @@ function settled(
   now: {
     readonly proven: TableManifest["proven"];
     readonly beside: Holding | null;
-    readonly final: boolean;
     readonly at: string;
   },
 ): TableManifest {
@@ -268,9 +267,13 @@ function settled(
     certificate === null || certificate.quarantined === 0 || certificate.quarantineAccepted;
   const latest = now.beside ?? now.proven;
   const isProven = now.proven !== null && isWhole(now.proven);
+  const { outcome } = table.attempt;
+  // it went wrong for a reason that other rows do not mend, such as a gateway out of reach
+  if (now.beside === null && isProven && outcome !== "ok" && outcome !== "QUARANTINED") {
+    return { ...table, grain, proven: now.proven };
+  }
   if (latest === null || isWhole(latest)) {
-    const state = now.final ? "COMPLETE" : "OPEN";
-    const proven = latest === null ? now.proven : { ...latest, state: now.proven?.state ?? state };
+    const proven = now.beside === null ? now.proven : { ...now.beside, state: stateOf(now.beside) };
     const attempt = {
       ...table.attempt,
       outcome: "ok" as const,
@@ -288,6 +291,11 @@ function settled(
   };
   const proven = isProven && now.beside !== null ? now.proven : null;
   return { ...before, grain, proven, attempt, state: tableState({ proven, attempt }) };
+}
+
+function stateOf({ certificate }: Holding): Proven["state"] {
+  if (certificate === null) return "ABSENT";
+  return certificate.until === null ? "COMPLETE" : "OPEN";
 }
 
 /** Without the state that what is proven has beside it. */

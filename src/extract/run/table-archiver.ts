@@ -524,7 +524,7 @@ export class TableArchiver {
     filled: ReadonlyMap<TableName, FilledExtent>,
     summary: () => Promise<Uint8Array | null>,
   ): Promise<boolean> {
-    const { slices, until, run, work } = this.#context;
+    const { journal, slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
     if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
     // was said while no table of the run had rows
@@ -545,6 +545,8 @@ export class TableArchiver {
       filled,
       summary,
       seen: work.seen,
+      openEnds: own === undefined ? (journal.held.of(this.table.name).fullScan?.openEnds ?? []) : [],
+      mostBytes: work.mostBytes,
     };
     let rowsOn: Rung | undefined;
     await this.#doubting(async () => {

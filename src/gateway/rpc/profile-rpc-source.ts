@@ -275,7 +275,7 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     reading: Reading,
     limit: number,
   ): AsyncGenerator<Uint8Array, undefined> {
-    const known = learntOf(table.name, route, traitsOf(route));
+    const known = learntOf(table.name, route, traitsOf(route, profile));
     const { source, rows } = pagesOf(table, route, asked, known, reading.place);
     const { token, from, to } = route.places;
     const isToCheck =
@@ -333,7 +333,13 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
   ): Promise<void> {
     const { place, signal } = reading;
     const request = probeForm(route);
-    const others = impossibleRuns(request, traitsOf(route), asked.run, (run) => isListed(run, signal), place);
+    const others = impossibleRuns(
+      request,
+      traitsOf(route, profile),
+      asked.run,
+      (run) => isListed(run, signal),
+      place,
+    );
     for (const other of others) {
       const { instanceId, runId } = other;
       const { source } = pagesOf(table, route, { ...asked, run: { instanceId, runId } }, known, place);
@@ -361,10 +367,10 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     now: () => session.now(),
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
-    described: { tables: profile.described, none: profile.none },
+    described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (name) => {
       const route = rpc.tables[name];
-      return route === undefined ? undefined : traitsOf(route);
+      return route === undefined ? undefined : traitsOf(route, profile);
     },
     listings: async () => [listing],
     instances,
@@ -474,7 +480,7 @@ function namesOf({ instance, run, from, to, limit }: RpcRequest["places"]): Rest
   };
 }
 
-function traitsOf(route: RpcRoute): RouteTraits {
+function traitsOf(route: RpcRoute, { name }: Pick<Profile, "name">): RouteTraits {
   const { map, places } = route;
   const names = (column: string) => map === undefined || map.columns[column]?.kind === "field";
   const bounds = { from: places.from !== undefined, to: places.to !== undefined };
@@ -484,6 +490,7 @@ function traitsOf(route: RpcRoute): RouteTraits {
   else if (!bounds.to) notes.push("the gateway takes no end of a time window");
   return {
     map,
+    ...(name === "default" ? {} : { profile: name }),
     namesRun: names("run_id"),
     namesInstance: names("instance_id"),
     pages: places.token === undefined ? "none" : "cursor",
