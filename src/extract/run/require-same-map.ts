@@ -69,7 +69,11 @@ function otherMap(
   pending: string | null,
 ): RunvaultError {
   const before =
-    through === undefined ? "the contract, without a profile" : `the profile ${through.profile} as it was`;
+    through === undefined
+      ? "the contract, without a profile"
+      : through.profile === ""
+        ? "another profile"
+        : `the profile ${through.profile} as it was`;
   const rows =
     pending === null ? `the archive's rows of ${table}` : `rows of ${table} that an interrupted job fetched`;
   return new RunvaultError(

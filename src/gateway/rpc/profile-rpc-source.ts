@@ -34,19 +34,19 @@ import {
 } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns } from "../rest/filter-probe.ts";
 import { clipRows } from "../rest/pages/clip-rows.ts";
+import { checkJoins, PageEnds } from "../rest/pages/page-joins.ts";
 import { takeRows } from "../rest/pages/take-rows.ts";
 import { currentRunIn, listedFacts, listedInstances, listedRuns } from "../rest/profile-documents.ts";
 import { writeBounds } from "../rest/written-bounds.ts";
 import { connectExchange } from "./connect-exchange.ts";
 import { foreignRows } from "./foreign-rows.ts";
 import { grpcExchange } from "./grpc-exchange.ts";
-import { checkJoins, PageEnds } from "./page-joins.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
 import { methodPath } from "./rpc-exchange.ts";
-import { seenByBytes } from "./seen-pages.ts";
+import { type SeenPages, seenByBytes } from "./seen-pages.ts";
 
 /** How a gateway says that it has nothing of a document. */
 const absentDocument: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
@@ -275,13 +275,13 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     reading: Reading,
     limit: number,
   ): AsyncGenerator<Uint8Array, undefined> {
-    const known = learntOf(table.name, route, traitsOf(route));
+    const known = learntOf(table.name, route, traitsOf(route, profile));
     const { source, rows } = pagesOf(table, route, asked, known, reading.place);
     const { token, from, to } = route.places;
     const isToCheck =
       hasDerivedSeq(route.map) && token !== undefined && from !== undefined && to !== undefined;
     const ends = new PageEnds();
-    const pages = isToCheck ? { ...source, seen: ends.watching(source.seen) } : source;
+    const pages = isToCheck ? { ...source, seen: watchingEnds(source.seen, ends) } : source;
     const lines = readPages(pages, { session, client, rules, limit, ...reading });
     const made = rows.normaliser === undefined ? lines : rows.normaliser.over(lines);
     const canonical = isToCheck
@@ -333,7 +333,13 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
   ): Promise<void> {
     const { place, signal } = reading;
     const request = probeForm(route);
-    const others = impossibleRuns(request, traitsOf(route), asked.run, (run) => isListed(run, signal), place);
+    const others = impossibleRuns(
+      request,
+      traitsOf(route, profile),
+      asked.run,
+      (run) => isListed(run, signal),
+      place,
+    );
     for (const other of others) {
       const { instanceId, runId } = other;
       const { source } = pagesOf(table, route, { ...asked, run: { instanceId, runId } }, known, place);
@@ -361,10 +367,10 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     now: () => session.now(),
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
-    described: { tables: profile.described, none: profile.none },
+    described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (name) => {
       const route = rpc.tables[name];
-      return route === undefined ? undefined : traitsOf(route);
+      return route === undefined ? undefined : traitsOf(route, profile);
     },
     listings: async () => [listing],
     instances,
@@ -417,6 +423,17 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
   };
 }
 
+/** The same memory of pages, which tells where each ends. */
+function watchingEnds(seen: SeenPages, ends: PageEnds): SeenPages {
+  return {
+    ...seen,
+    hasPage: (index, lines) => {
+      ends.add(lines.rows);
+      return seen.hasPage(index, lines);
+    },
+  };
+}
+
 function askedOf(request: RowRequest, filters: Asked["filters"]): Asked {
   const { instanceId, runId, from, to } = request;
   return {
@@ -463,7 +480,7 @@ function namesOf({ instance, run, from, to, limit }: RpcRequest["places"]): Rest
   };
 }
 
-function traitsOf(route: RpcRoute): RouteTraits {
+function traitsOf(route: RpcRoute, { name }: Pick<Profile, "name">): RouteTraits {
   const { map, places } = route;
   const names = (column: string) => map === undefined || map.columns[column]?.kind === "field";
   const bounds = { from: places.from !== undefined, to: places.to !== undefined };
@@ -473,6 +490,7 @@ function traitsOf(route: RpcRoute): RouteTraits {
   else if (!bounds.to) notes.push("the gateway takes no end of a time window");
   return {
     map,
+    ...(name === "default" ? {} : { profile: name }),
     namesRun: names("run_id"),
     namesInstance: names("instance_id"),
     pages: places.token === undefined ? "none" : "cursor",
