@@ -34,19 +34,19 @@ import {
 } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns } from "../rest/filter-probe.ts";
 import { clipRows } from "../rest/pages/clip-rows.ts";
+import { checkJoins, PageEnds } from "../rest/pages/page-joins.ts";
 import { takeRows } from "../rest/pages/take-rows.ts";
 import { currentRunIn, listedFacts, listedInstances, listedRuns } from "../rest/profile-documents.ts";
 import { writeBounds } from "../rest/written-bounds.ts";
 import { connectExchange } from "./connect-exchange.ts";
 import { foreignRows } from "./foreign-rows.ts";
 import { grpcExchange } from "./grpc-exchange.ts";
-import { checkJoins, PageEnds } from "./page-joins.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
 import { methodPath } from "./rpc-exchange.ts";
-import { seenByBytes } from "./seen-pages.ts";
+import { type SeenPages, seenByBytes } from "./seen-pages.ts";
 
 /** How a gateway says that it has nothing of a document. */
 const absentDocument: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
@@ -281,7 +281,7 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     const isToCheck =
       hasDerivedSeq(route.map) && token !== undefined && from !== undefined && to !== undefined;
     const ends = new PageEnds();
-    const pages = isToCheck ? { ...source, seen: ends.watching(source.seen) } : source;
+    const pages = isToCheck ? { ...source, seen: watchingEnds(source.seen, ends) } : source;
     const lines = readPages(pages, { session, client, rules, limit, ...reading });
     const made = rows.normaliser === undefined ? lines : rows.normaliser.over(lines);
     const canonical = isToCheck
@@ -419,6 +419,17 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
       } catch (thrown) {
         throw withinReach(thrown, { ...placeOfRun(request), table: table.name });
       }
+    },
+  };
+}
+
+/** The same memory of pages, which tells where each ends. */
+function watchingEnds(seen: SeenPages, ends: PageEnds): SeenPages {
+  return {
+    ...seen,
+    hasPage: (index, lines) => {
+      ends.add(lines.rows);
+      return seen.hasPage(index, lines);
     },
   };
 }
