@@ -111,6 +111,13 @@ test.each([
   expect(ended.status).toBe(2);
 });
 
+test("an adapter and a profile are not taken together", async () => {
+  const profile = inProject("test/fixtures/foreign/epsilon.yaml");
+  const ended = await runvault(["runs", "--gateway", url, "--adapter", adapter, "--profile", profile]);
+  expect(ended.stderr).toContain("either an adapter or a profile");
+  expect(ended.status).toBe(2);
+});
+
 test("a wrong secret is told in the gateway's words, and a job file names no module from elsewhere", async () => {
   const runs = ["runs", "--gateway", url, "--adapter", adapter];
   const ended = await runvault(runs, { FJORD_SECRET: "wrong" });

@@ -22,6 +22,12 @@ const hint =
  * gives is no HistorySource. What the source answers is checked like a gateway's answers: see `guardedSource`.
  */
 export async function openAdapter(file: string, options: GatewayOptions): Promise<Gateway> {
+  if (options.profile !== undefined) {
+    throw new RunvaultError("invalid_argument", "a gateway has either an adapter or a profile, not both", {
+      place: { file },
+      hint: "Leave one of them out; RUNVAULT_PROFILE may name the profile.",
+    });
+  }
   const path = await realpath(resolve(file)).catch((error: unknown) => {
     throw unreadable(file, error, "--adapter");
   });

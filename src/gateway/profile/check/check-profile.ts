@@ -35,7 +35,7 @@ export async function checkProfile({
   if (rest === undefined) {
     throw new RunvaultError("invalid_argument", `the profile ${profile.name} has no paths to check`, {
       place: { file: profile.file },
-      hint: "runvault cannot yet check what comes over RPC alone: archive a run with --dry-run.",
+      hint: "What comes over RPC alone cannot be checked yet: archive a run with --dry-run.",
     });
   }
   await using session = new HttpSession(gateway);
@@ -100,7 +100,7 @@ function notOverRest({ described, rest }: Profile): Finding[] {
       kind: "not_checked",
       key: `tables.${name}`,
       message: `${name} does not come over REST, and is not checked`,
-      hint: "runvault cannot yet check what comes over RPC: archive a run with --dry-run, and then for real.",
+      hint: "What comes over RPC cannot be checked yet: archive a run with --dry-run, and then for real.",
     }));
 }
 
