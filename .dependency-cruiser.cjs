@@ -281,6 +281,7 @@ const folders = {
       "clip-rows",
       "document-scanner",
       "next-page",
+      "page-joins",
       "page-rows",
       "page-walk",
       "row-spool",

@@ -95,6 +95,14 @@ export function checkLine(line: string, rules: LineRules): CheckedLine {
   return checkWhole(line, rules);
 }
 
+/** The text of the member `extra` that a line of a row ends with; undefined where it has none. */
+export function extraOf(line: string, table: Table): string | undefined {
+  const split = splitExtra(line);
+  return split !== undefined && isObject(split.extra, table) && isObject(split.head, table)
+    ? split.extra
+    : undefined;
+}
+
 function isObject(text: string, table: Table): boolean {
   try {
     new LineReader(text, table).members();

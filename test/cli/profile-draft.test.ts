@@ -1,4 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,6 +15,8 @@ const openapi = {
   servers: [{ url: "https://borealis.example/api" }],
   paths: {
     "/bots": { get: { parameters: [] } },
+    "/bots/{bot}/sessions": { get: { parameters: [] } },
+    "/ledger": { get: { parameters: [] } },
     "/tradeHistory": {
       get: {
         parameters: [
@@ -54,6 +58,8 @@ describe("runvault profile draft", () => {
     expect(text).toContain('side: { from: direction, words: "?" }  # values are 1, -1: say what each means');
     expect(text).toContain("fee_currency: feeCurrency  # such as");
     expect(text).toContain("run_id: run  # no field has the run's id");
+    expect(text).toContain('runs: { path: "/bots/{instance}/sessions",');
+    expect(text).toContain("# paths of the document that no name says the use of: /ledger");
     const { profile, faults } = await readProfile(out);
     expect(profile).toBeNull();
     expect(faults.map(({ key }) => key)).toEqual(
@@ -81,5 +87,27 @@ describe("runvault profile draft", () => {
     const file = join(folder, "nothing.yaml");
     await writeFile(file, stdout);
     expect((await readProfile(file)).profile).toBeNull();
+  });
+
+  it("says that a key is wanted where the gateway answers 401, and takes one for a header of its own", async () => {
+    const asked: unknown[] = [];
+    const server = createServer(({ headers }, response) => {
+      asked.push(headers["x-key"]);
+      response.writeHead(headers["x-key"] === "5ecret" ? 404 : 401).end("{}");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const line = ["profile", "draft", "--gateway", url, "north/2026-01-05"];
+    const { status, stdout, stderr } = await runInside(line);
+    expect([status, stdout]).toEqual([9, ""]);
+    expect(stderr).toContain("unauthenticated: GET /history/fills");
+    expect(stderr).toContain("--token-header");
+    expect(asked).toHaveLength(1);
+    const known = await runInside([...line, "--token-header", "X-Key"], {
+      env: { RUNVAULT_TOKEN: "5ecret" },
+    });
+    expect(known.status).toBe(0);
+    expect(asked.at(-1)).toBe("5ecret");
+    server.close();
   });
 });

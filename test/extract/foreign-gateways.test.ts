@@ -28,6 +28,9 @@ test.each(names)(
     const { status, stderr } = await bench.archive();
     expect([stderr, status]).toEqual([expect.any(String), 0]);
 
+    for (const table of dialects[name].tables as TableName[])
+      expect((await bench.table(table))?.proven?.through?.profile).toBe(name);
+
     const twin = await serveTwin(bench.gateway);
     const twinDir = join(folder, name);
     const { hasSeq, tables } = dialects[name];

@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
+import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { identityMap } from "../../src/model/profile/identity-map.ts";
 import { type RowMap, rowMapFingerprint } from "../../src/model/profile/row-map.ts";
-import { tableNamed } from "../../src/model/profile/table.ts";
-import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { tableNamed, tableNames } from "../../src/model/profile/table.ts";
+import { usualTraits } from "../../src/model/route-traits.ts";
+import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { ForeignSource } from "../fixtures/source/foreign-source.ts";
 
@@ -55,5 +57,25 @@ describe("rows that came through one map", () => {
       state: "COMPLETE",
       resumed: true,
     });
+  });
+
+  test("say nothing of those that come through another, where a job was killed that had looked over them alone", async () => {
+    const literal = { literal: true };
+    const before = Object.assign(new ArraySource(run, rows, literal), {
+      traits: () => ({ ...usualTraits, map: constant, profile: "acme" }),
+    });
+    const seen = () =>
+      new SeenSource({ routes: [...tableNames], empty: {}, largest: { rows: 10_000, bytes: 10_000_000 } });
+    const killed = place.archiveRun(before, {
+      seen: seen(),
+      step: (name) => {
+        if (name === "survey-journalled") throw new Error("killed");
+      },
+    });
+    await expect(killed).rejects.toThrow("killed");
+    const now = new ArraySource(run, new Map([["fills", repriced(rows.get("fills")!)]]), literal);
+    const { manifest } = await place.archiveRun(now, { seen: seen() });
+    expect(manifest.tables.fills!.attempt.error).toBeNull();
+    expect(manifest.state).toBe("COMPLETE");
   });
 });

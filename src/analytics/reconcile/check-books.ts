@@ -61,6 +61,9 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   if (noPoints !== null) return await unread([noPoints], null);
   const points = await openPoints(source);
   if (points.count === 0) return await unread(["there are no equity points"], points);
+  if (points.missing.length > 0) {
+    return await unread([`the equity points have no ${points.missing.join(", no ")}`], null);
+  }
   const missing = (["fills", "events", "bars"] as const).flatMap((table) => lacking(table) ?? []);
   const moves = lacking("events") === null ? await readOwnMoves(source, points) : null;
   if (lacking("fills") !== null) return { ...(await unread(missing, points)), moves };

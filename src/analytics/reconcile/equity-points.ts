@@ -21,6 +21,8 @@ export interface EquityPoints {
   /** Decimals of the amounts. */
   readonly scale: number;
   readonly keys: readonly AccountKey[];
+  /** Amounts that no point has, as of a gateway that does not keep them; books cannot be reconciled without them. */
+  readonly missing: readonly string[];
   /** The points in key order. While it goes on, nothing else may be asked of the connection. */
   chunks(): AsyncGenerator<PointChunk>;
 }
@@ -41,7 +43,7 @@ export interface PointChunk {
 
 const amounts = ["cash", "position_value", "equity", "realized", "unrealized"] as const;
 
-/** Counts a run's equity points. Throws `malformed_row` for a point that lacks an amount. */
+/** Counts a run's equity points. Throws `malformed_row` for a point that lacks an amount which others have. */
 export async function openPoints({
   run,
   connection,
@@ -51,21 +53,30 @@ export async function openPoints({
   const types = exactTypes("equity");
   const type = commonDecimal(amounts.map((name) => exactType(types, name)));
   await showOnly("equity", run);
-  const lacking = amounts.map((name) => `${name} IS NULL`).join(" OR ");
+  const lacking = amounts.map((name) => `count(${name}), min(seq) FILTER (${name} IS NULL)`).join(", ");
   const found = await connection.runAndReadAll(
-    `SELECT account, portfolio, currency, count(*), min(seq) FILTER (${lacking}) FROM equity GROUP BY ALL ORDER BY ALL`,
+    `SELECT account, portfolio, currency, count(*), ${lacking} FROM equity GROUP BY ALL ORDER BY account, portfolio, currency`,
+  );
+  const groups = found.getRows().map(([account, portfolio, currency, rows, ...having]) => ({
+    key: { account: String(account), portfolio: String(portfolio), currency: String(currency) },
+    rows: Number(rows),
+    ofAmounts: amounts.map((_, at) => ({ had: Number(having[2 * at]), wrong: having[2 * at + 1] ?? null })),
+  }));
+  const missing = amounts.filter(
+    (_, at) => groups.length > 0 && groups.every(({ ofAmounts }) => ofAmounts[at]!.had === 0),
   );
   const keys: AccountKey[] = [];
   let count = 0;
-  for (const [account, portfolio, currency, rows, wrong] of found.getRows()) {
-    if (wrong !== null) {
+  for (const { key, rows, ofAmounts } of groups) {
+    const wrong = ofAmounts.find(({ wrong }, at) => wrong !== null && !missing.includes(amounts[at]!))?.wrong;
+    if (wrong !== undefined) {
       throw new RunvaultError("malformed_row", `the equity point with seq ${wrong} lacks an amount`, {
         place: { instance: run.instanceId, run: run.runId, table: "equity" },
         hint: "Look at the row with `runvault query`; books cannot be reconciled without it.",
       });
     }
-    keys.push({ account: String(account), portfolio: String(portfolio), currency: String(currency) });
-    count += Number(rows);
+    keys.push(key);
+    count += rows;
   }
   // a row of one series alone need not be asked which it is of
   const key = keys.length === 1 ? "CAST(0 AS INTEGER)" : keySql(keys);
@@ -85,5 +96,5 @@ export async function openPoints({
       };
     }
   }
-  return { count, scale: type.scale, keys, chunks };
+  return { count, scale: type.scale, keys, missing, chunks };
 }

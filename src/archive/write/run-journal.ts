@@ -132,7 +132,7 @@ export class RunJournal implements AsyncDisposable {
     this.#step("through-journalled");
   }
 
-  async setScan(name: TableName, fullScan: ScanRecord): Promise<void> {
+  async setScan(name: TableName, fullScan: ScanRecord | null): Promise<void> {
     this.held.of(name).fullScan = fullScan;
     await this.#record({ kind: "survey", table: name, survey: fullScan });
     this.#step("survey-journalled");

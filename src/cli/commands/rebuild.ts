@@ -31,8 +31,9 @@ export const rebuildCommand = commandEntry({
     command
       .description(
         "Makes the Parquet of the named runs, or of all, again from their segments, which are checked first. Rows and " +
-          "certificates do not change. With --widen, an exact column of the whole archive gets a wider type, and every " +
-          "run that has it is rebuilt; until all are, queries read both types exactly, and tables/ stays as it was.",
+          "certificates do not change, unless --profile sends the rows through a corrected profile. With --widen, an exact " +
+          "column of the whole archive gets a wider type, and every run that has it is rebuilt; until all are, queries " +
+          "read both types exactly, and tables/ stays as it was.",
       )
       .argument("[runs...]", runArgumentHelp)
       .option("--tables <names>", "only these tables, separated by commas")

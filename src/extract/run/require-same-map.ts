@@ -41,8 +41,12 @@ export async function journalMaps(
     const held = journal.held.of(name);
     const through = routeThrough(source, name);
     if (isOtherMap(held, through)) throw otherMap(journal.run, name, held.through, journal.folder);
-    // an empty window says nothing of what another map would have put into it
-    if (keyOf(held.through) !== keyOf(through)) await journal.dropSegments(name, [...held.segments]);
+    if (keyOf(held.through) !== keyOf(through)) {
+      // an empty window says nothing of what another map would have put into it, nor does a pass over other rows
+      await journal.dropSegments(name, [...held.segments]);
+      if (held.fullScan !== null) await journal.setScan(name, null);
+      held.grain = null;
+    }
     if (JSON.stringify(held.through) !== JSON.stringify(through)) await journal.setThrough(name, through);
   }
 }
@@ -65,7 +69,11 @@ function otherMap(
   pending: string | null,
 ): RunvaultError {
   const before =
-    through === undefined ? "the contract, without a profile" : `the profile ${through.profile} as it was`;
+    through === undefined
+      ? "the contract, without a profile"
+      : through.profile === ""
+        ? "another profile"
+        : `the profile ${through.profile} as it was`;
   const rows =
     pending === null ? `the archive's rows of ${table}` : `rows of ${table} that an interrupted job fetched`;
   return new RunvaultError(

@@ -101,7 +101,7 @@ export function codeOfStatus(status: number): ErrorCode {
 
 export const statusHints: Partial<Record<ErrorCode, string>> = {
   unauthenticated:
-    "Set --token-file or RUNVAULT_TOKEN_FILE, and --token-header if the gateway expects the token in another header.",
+    "Set --token-file or RUNVAULT_TOKEN_FILE, and --token-header if the gateway expects the token in another header, or the profile's headers.",
   limit_exceeded:
     "The gateway refuses answers or requests of that size; with --transport rpc rows come in small pages.",
   misdirected:

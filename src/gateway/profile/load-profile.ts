@@ -1,7 +1,8 @@
 import type { z } from "zod";
+import { tableNames } from "../../model/profile/table.ts";
 import { type FileFault, faultError, fileFault } from "../../model/yaml/file-fault.ts";
 import { issueFaults, meantIssues } from "../../model/yaml/issue-faults.ts";
-import { type KeyPath, plainOf, type TreeNode } from "../../model/yaml/tree.ts";
+import { type KeyPath, plainOf, type TreeFault, type TreeNode } from "../../model/yaml/tree.ts";
 import { CompileContext } from "./compile-context.ts";
 import { compileProfile } from "./compile-profile.ts";
 import { defaultProfile } from "./default-profile.ts";
@@ -31,7 +32,7 @@ export async function readProfile(file: string): Promise<ReadProfile> {
   const whole = parsed.success ? parsed.data : withoutWrong(tree, wrong);
   const profile = whole === null ? null : compileProfile(whole, file, context);
   const found = [
-    ...(parsed.success ? [] : issueFaults(parsed.error.issues, tree, profileFileKind())),
+    ...(parsed.success ? [] : issueFaults(parsed.error.issues, tree, profileFileKind()).map(clearer)),
     ...context.faults,
   ];
   const all = [...faults, ...found.map((fault) => fileFault(fault, fileOf(fault.place)))];
@@ -54,6 +55,26 @@ function wrongPaths(issues: readonly z.core.$ZodIssue[]): readonly KeyPath[] {
     .flatMap(({ issue, path }) =>
       issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...path, key]) : [path],
     );
+}
+
+/** A fault told by what is likely behind it: a draft that is not finished, or a map written the wrong way round. */
+function clearer(fault: TreeFault): TreeFault {
+  const { key, text } = fault;
+  if (key === null || text === null) return fault;
+  if (text === "?" || text === '"?"') {
+    const column = /^(tables\.\w+\.columns\.\w+)\.words$/.exec(key)?.[1];
+    return {
+      ...fault,
+      message: `${column ?? key} is still the draft's "?"`,
+      hint:
+        column === undefined
+          ? "Write what the gateway's documentation says."
+          : "Name the field that it comes from, and its words where they differ, or write `absent`.",
+    };
+  }
+  const table = /^documents\.storage\.tables\.(\w+)$/.exec(key)?.[1];
+  if (table === undefined || !(tableNames as readonly string[]).includes(table)) return fault;
+  return { ...fault, hint: `The gateway's name comes first: \`{ ${text}: ${table} }\`.` };
 }
 
 /** What is left of a profile without the values that are wrong, so that the rest is checked as a whole, too. */

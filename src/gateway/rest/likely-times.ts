@@ -2,7 +2,6 @@ import { RunvaultError } from "../../model/error.ts";
 import { parseJson } from "../../model/outside-json.ts";
 import type { RowMap, TimeUnit } from "../../model/profile/row-map.ts";
 import type { Table } from "../../model/profile/table.ts";
-import { rowText } from "../../model/text/operator-text.ts";
 import { formatTime, type Nanoseconds, parseTime } from "../../model/time.ts";
 import { wholeLines } from "./pages/take-rows.ts";
 
@@ -57,7 +56,7 @@ function requireLikelyTimes(table: Table, map: RowMap, line: string): void {
     const [, other = 1n] = units.find(([own]) => own === likely)!;
     throw new RunvaultError(
       "malformed_row",
-      `${name} of the first row is ${formatTime(time)} in ${unit}, and ${formatTime((time / ns) * other)} in ${likely}: ${rowText(line)}`,
+      `${name} of the first row is ${formatTime(time)} in ${unit}, and ${formatTime((time / ns) * other)} in ${likely}`,
       { hint: `Correct the unit of ${name} in the profile: it is hardly ${unit}.` },
     );
   }

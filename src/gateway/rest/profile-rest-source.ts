@@ -235,7 +235,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
     described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (table) => {
       const route = rest.tables[table];
-      return route === undefined ? undefined : routeTraitsOf(table, route, profile.maps[table]);
+      return route === undefined ? undefined : routeTraitsOf(table, route, profile);
     },
     listings: async () => [listing],
     instances,
@@ -265,7 +265,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
       const { table, filters } = requireRows(request);
       const { instanceId, runId } = request;
       const route = routeOf(profile, rest, table.name, request);
-      const traits = routeTraitsOf(table.name, route, profile.maps[table.name]);
+      const traits = routeTraitsOf(table.name, route, profile);
       for (const [filter] of filters) requireTaken(filter, route, table.name);
       const known = knowledge.get(table.name) ?? {
         isFiltered: traits.namesRun && traits.namesInstance,

@@ -1,11 +1,15 @@
-import type { RowMap } from "../../model/profile/row-map.ts";
 import { type FilterName, type TableName, tableNamed } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
-import type { RestRoute } from "../profile/profile.ts";
+import type { Profile, RestRoute } from "../profile/profile.ts";
 import { boundsTaken, nsOfUnit } from "./written-bounds.ts";
 
-/** What differs of a table's route from the contract. */
-export function routeTraitsOf(table: TableName, route: RestRoute, map: RowMap | undefined): RouteTraits {
+/** What differs of a table's route from the contract, as the profile of this name says it. */
+export function routeTraitsOf(
+  table: TableName,
+  route: RestRoute,
+  { name, maps }: Pick<Profile, "name" | "maps">,
+): RouteTraits {
+  const map = maps[table];
   const names = (column: string) => map === undefined || map.columns[column]?.kind === "field";
   const bounds = { ...boundsTaken(route), stepNs: nsOfUnit[route.times.unit] };
   const filters = tableNamed(table).filters.filter(
@@ -13,6 +17,7 @@ export function routeTraitsOf(table: TableName, route: RestRoute, map: RowMap | 
   );
   return {
     map,
+    ...(name === "default" ? {} : { profile: name }),
     namesRun: names("run_id"),
     namesInstance: names("instance_id"),
     pages: pagesOf(route),

@@ -13,6 +13,7 @@ import { ignoresParameter, impossibleRuns, type ListedIds } from "./filter-probe
 import { withLikelyTimes } from "./likely-times.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { placesInBody } from "./pages/next-page.ts";
+import { checkJoins, PageEnds } from "./pages/page-joins.ts";
 import { type PageRows, pageRows, uncountedLines } from "./pages/page-rows.ts";
 import { type OpenPage, type PageWalk, walkPages } from "./pages/page-walk.ts";
 import { RowSpool } from "./pages/row-spool.ts";
@@ -263,8 +264,35 @@ function rowsWithin(
   const { clipFrom, clipTo } = writeBounds(source.route, asked);
   // of rows that are clipped from the front nobody knows how many there are
   const wanted = clipFrom === undefined ? asked.wanted : undefined;
-  const raw = provenRows(source, { ...asked, wanted }, reading, onRows);
-  return clipRows(canonicalRows(source, asked.run, raw), clipFrom, clipTo, source.route.order !== "none");
+  const ends = new PageEnds();
+  const raw = provenRows(source, { ...asked, wanted }, reading, onRows, (rows) => ends.add(rows));
+  const canonical = canonicalRows(source, asked.run, raw);
+  const isOrdered = source.route.order !== "none";
+  if (!isJoinedByPlace(source)) return clipRows(canonical, clipFrom, clipTo, isOrdered);
+  const joined = checkJoins(canonical, {
+    ends,
+    place: reading.place,
+    isFull: (rows) => rows >= (wanted ?? Number.POSITIVE_INFINITY),
+    linesAt: (time) => linesAt(source, { ...asked, from: time, to: time + 1n, wanted: undefined }, reading),
+  });
+  return clipRows(joined, clipFrom, clipTo, isOrdered);
+}
+
+/** Whether rows without numbers come in pages that may count places: then a row may come twice, and hide another. */
+function isJoinedByPlace({ traits, route }: RowRoute): boolean {
+  const { by } = route.pages;
+  return hasDerivedSeq(traits.map) && by !== "none" && by !== "number";
+}
+
+/** The lines of one time, asked for by themselves. */
+async function linesAt(source: RowRoute, asked: Asked, reading: Reading): Promise<readonly string[]> {
+  const { clipFrom, clipTo } = writeBounds(source.route, asked);
+  const raw = walkPages(pageWalk(source, asked, reading, () => {}));
+  const parts: Uint8Array[] = [];
+  for await (const chunk of clipRows(canonicalRows(source, asked.run, raw), clipFrom, clipTo, false)) {
+    parts.push(Uint8Array.from(chunk));
+  }
+  return Buffer.concat(parts).toString("utf8").split("\n").slice(0, -1);
 }
 
 function canonicalRows(
@@ -284,8 +312,9 @@ async function* provenRows(
   asked: Asked,
   reading: Reading,
   onRows: (rows: PageRows) => void,
+  onPageEnd: (rows: number) => void,
 ): AsyncGenerator<Uint8Array, undefined> {
-  for await (const chunk of walkPages(pageWalk(source, asked, reading, onRows))) {
+  for await (const chunk of walkPages({ ...pageWalk(source, asked, reading, onRows), onPageEnd })) {
     if (chunk.length > 0) await requireFiltered(source, asked, reading);
     yield chunk;
   }

@@ -34,19 +34,19 @@ import {
 } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns, type ListedIds } from "../rest/filter-probe.ts";
 import { clipRows } from "../rest/pages/clip-rows.ts";
+import { checkJoins, PageEnds } from "../rest/pages/page-joins.ts";
 import { takeRows } from "../rest/pages/take-rows.ts";
 import { currentRunIn, listedFacts, listedInstances, listedRuns } from "../rest/profile-documents.ts";
 import { writeBounds } from "../rest/written-bounds.ts";
 import { connectExchange } from "./connect-exchange.ts";
 import { foreignRows } from "./foreign-rows.ts";
 import { grpcExchange } from "./grpc-exchange.ts";
-import { checkJoins, PageEnds } from "./page-joins.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
 import { methodPath } from "./rpc-exchange.ts";
-import { seenByBytes } from "./seen-pages.ts";
+import { type SeenPages, seenByBytes } from "./seen-pages.ts";
 
 /** How a gateway says that it has nothing of a document. */
 const absentDocument: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
@@ -293,13 +293,13 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     reading: Reading,
     limit: number,
   ): AsyncGenerator<Uint8Array, undefined> {
-    const known = learntOf(table.name, route, traitsOf(route));
+    const known = learntOf(table.name, route, traitsOf(route, profile));
     const { source, rows } = pagesOf(table, route, asked, known, reading.place);
     const { token, from, to } = route.places;
     const isToCheck =
       hasDerivedSeq(route.map) && token !== undefined && from !== undefined && to !== undefined;
     const ends = new PageEnds();
-    const pages = isToCheck ? { ...source, seen: ends.watching(source.seen) } : source;
+    const pages = isToCheck ? { ...source, seen: watchingEnds(source.seen, ends) } : source;
     const lines = readPages(pages, { session, client, rules, limit, ...reading });
     const made = rows.normaliser === undefined ? lines : rows.normaliser.over(lines);
     const canonical = isToCheck
@@ -349,14 +349,14 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     reading: Reading,
     known: Learnt,
   ): Promise<void> {
-    const { namesRun, namesInstance } = traitsOf(route);
+    const { namesRun, namesInstance } = traitsOf(route, profile);
     if (namesRun && namesInstance) return;
     const { place, signal } = reading;
     const request = probeForm(route);
     const key = JSON.stringify([asked.run.instanceId, asked.run.runId]);
     if (known.filtered.has(key)) return;
     const ids = await listed(asked.run.instanceId, signal);
-    const others = impossibleRuns(request, traitsOf(route), asked.run, ids, place);
+    const others = impossibleRuns(request, traitsOf(route, profile), asked.run, ids, place);
     for (const other of known.isFiltered ? others.filter(({ isNear }) => isNear) : others) {
       const { instanceId, runId } = other;
       const { source } = pagesOf(table, route, { ...asked, run: { instanceId, runId } }, known, place);
@@ -385,10 +385,10 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     now: () => session.now(),
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
-    described: { tables: profile.described, none: profile.none },
+    described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (name) => {
       const route = rpc.tables[name];
-      return route === undefined ? undefined : traitsOf(route);
+      return route === undefined ? undefined : traitsOf(route, profile);
     },
     listings: async () => [listing],
     instances,
@@ -441,6 +441,17 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
   };
 }
 
+/** The same memory of pages, which tells where each ends. */
+function watchingEnds(seen: SeenPages, ends: PageEnds): SeenPages {
+  return {
+    ...seen,
+    hasPage: (index, lines) => {
+      ends.add(lines.rows);
+      return seen.hasPage(index, lines);
+    },
+  };
+}
+
 function askedOf(request: RowRequest, filters: Asked["filters"]): Asked {
   const { instanceId, runId, from, to } = request;
   return {
@@ -487,7 +498,7 @@ function namesOf({ instance, run, from, to, limit }: RpcRequest["places"]): Rest
   };
 }
 
-function traitsOf(route: RpcRoute): RouteTraits {
+function traitsOf(route: RpcRoute, { name }: Pick<Profile, "name">): RouteTraits {
   const { map, places } = route;
   const names = (column: string) => map === undefined || map.columns[column]?.kind === "field";
   const bounds = { from: places.from !== undefined, to: places.to !== undefined };
@@ -497,6 +508,7 @@ function traitsOf(route: RpcRoute): RouteTraits {
   else if (!bounds.to) notes.push("the gateway takes no end of a time window");
   return {
     map,
+    ...(name === "default" ? {} : { profile: name }),
     namesRun: names("run_id"),
     namesInstance: names("instance_id"),
     pages: places.token === undefined ? "none" : "cursor",

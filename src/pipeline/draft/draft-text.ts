@@ -146,7 +146,9 @@ function recheckLine({ hasVersions }: GatewayLook): string {
   return "recheck: 7d # where the gateway has no storage_version: finished runs are asked about again after this";
 }
 
-function requireLine({ hasFacts }: GatewayLook): string {
+function requireLine({ hasFacts, countsGrowing }: GatewayLook): string {
+  if (hasFacts === true && !countsGrowing)
+    return "require: any # this gateway counts the rows of a whole run alone: those still going on have no counts to agree with";
   if (hasFacts === true)
     return "require: counted # the gateway counts its rows, so counts have to agree; any asks for less";
   if (hasFacts === false) return "require: any # this gateway does not count its rows; counted would fail";

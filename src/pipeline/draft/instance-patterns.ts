@@ -38,10 +38,8 @@ function patternsOf(
 }
 
 function remarkOf(pattern: string, instances: readonly InstanceEntry[]): string {
-  const runs = countText(
-    instances.reduce((sum, { runIds }) => sum + runIds.length, 0),
-    "run",
-  );
+  const count = instances.reduce((sum, { runIds }) => sum + runIds.length, 0);
+  const runs = count === 0 ? "no runs listed" : countText(count, "run");
   if (instances.length > 1) return `${instances.length} instances, ${runs}`;
   const [{ instanceId } = { instanceId: "" }] = instances;
   // a pattern has no way to write these characters

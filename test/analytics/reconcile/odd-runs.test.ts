@@ -118,6 +118,25 @@ describe("few rows", () => {
     expect(found.checks[5]!.verdict).toBe("HOLDS");
   });
 
+  test("an amount that no point has: what needs it is not checked, and the reason names it", async () => {
+    const found = await edited((tables) => {
+      tables.equity = tables.equity.map((point) => ({ ...point, position_value: "" }));
+    });
+    for (const number of [1, 2, 3, 4, 5])
+      expect(found.checks[number - 1]).toMatchObject({
+        verdict: "NOT CHECKED",
+        reason: expect.stringContaining("the equity points have no position_value"),
+      });
+    expect(found.checks[5]!.verdict).toBe("HOLDS");
+  });
+
+  test("an amount that one point lacks is an error", async () => {
+    const lacking = edited((tables) => {
+      tables.equity[1] = { ...tables.equity[1]!, cash: "" };
+    });
+    await expect(lacking).rejects.toMatchObject({ code: "malformed_row" });
+  });
+
   test("one point: it is checked, and what comes after it is not", async () => {
     const found = await edited((tables, summary) => {
       tables.equity = tables.equity.slice(0, 1);

@@ -154,6 +154,27 @@ describe("a wrong profile", () => {
   );
 });
 
+it("a side that nothing which reads the archive knows is told, with words or without", async () => {
+  const side = "side: { from: side, words: { B: BUY, S: SELL } }";
+  const none = await checkedProfile("acme", { edits: [[side, "side: side"]] });
+  expect(told(none.check!)).toContainEqual(
+    expect.stringMatching(
+      /columns\.side: side has the value "B", and side is BUY or SELL .*words: \{ "B": BUY \}/,
+    ),
+  );
+  const other = await checkedProfile("acme", { edits: [[side, side.replace("BUY", "LONG")]] });
+  expect(told(other.check!)).toEqual([
+    expect.stringMatching(/columns\.side: side has the value "B", by words "LONG", and side is BUY or SELL/),
+  ]);
+});
+
+it("a gateway that wants a key is said to want one, not another path", async () => {
+  const { check } = await checkedProfile("acme", { edits: [["X-Key:", "X-Kee:"]] });
+  expect(told(check!)).toContain(
+    "documents.instances.path: instances: the answer has status 401 Set the token, or the profile's headers.",
+  );
+});
+
 /** What a gateway does wrong under the right profile, and what has to be named. */
 const faulty: readonly (readonly [DialectName, Faults, RegExp])[] = [
   ["borealis", { ignores: "run" }, /parameters\.run: a run that is not there/],

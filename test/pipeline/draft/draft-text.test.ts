@@ -25,6 +25,7 @@ const look: GatewayLook = {
   instances: [],
   leftOut: [],
   hasFacts: null,
+  countsGrowing: true,
   hasVersions: null,
   unknownStatuses: [],
 };
@@ -174,6 +175,9 @@ test("a new job file says which values the gateway's answer chose", async () => 
   expect(text).toContain("\nrecheck: 7d # this gateway has no storage_version");
   expect(text).toContain('\n  # finished_status: [DONE, "\\u001b[31m"] # ');
   expect((await jobOf(text)).require).toBe("counted");
+  expect(draftText(settings, { ...look, hasFacts: true, countsGrowing: false })).toContain(
+    "\nrequire: any # this gateway counts the rows of a whole run alone",
+  );
   expect(draftText(settings, { ...look, hasFacts: false })).toContain(
     "\nrequire: any # this gateway does not",
   );

@@ -371,7 +371,10 @@ export class DocumentChecks {
           kind: told.status === 200 ? "media_type" : "no_answer",
           key: `${key}.path`,
           message: `${document}: ${what}`,
-          hint: `Look up the path and its parameters. A gateway that has no such document is \`${key.split(".")[1]}: none\`.`,
+          hint:
+            told.status === 401 || told.status === 403
+              ? "Set the token, or the profile's headers."
+              : `Look up the path and its parameters. A gateway that has no such document is \`${key.split(".")[1]}: none\`.`,
         },
       ],
     );

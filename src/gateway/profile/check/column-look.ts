@@ -225,7 +225,7 @@ function faultsOf(
         group !== undefined
           ? `Did you mean ${group}?`
           : missing === nodes.length
-            ? `Rows have ${shortText([...leaves.keys()].join(", "), 300)}. A column that the gateway does not have is \`${column.name}: absent\`.`
+            ? `${free.length === 0 ? "Every field has a column" : `No column takes ${shortText(free.join(", "), 300)}`}. A column that the gateway does not have is \`${column.name}: absent\`.`
             : "If the gateway leaves it out where it is empty, say so: `optional: true`.",
     });
   } else if (missing === nodes.length && meant !== undefined) {
@@ -239,7 +239,7 @@ function faultsOf(
   const present = nodes.filter((node) => node !== undefined);
   const said = new Set<string>();
   for (const node of present) {
-    const fault = faultOf(planned, source, map, node);
+    const fault = faultOf(planned, source, map, node) ?? foreignWord(column, source, node, key);
     if (fault === undefined || said.has(`${fault.kind} ${fault.about}`)) continue;
     said.add(`${fault.kind} ${fault.about}`);
     // a column of many odd values says no more by all of them
@@ -247,6 +247,34 @@ function faultsOf(
     findings.push({ kind: fault.kind, key, message: fault.message, hint: fault.hint });
   }
   return findings;
+}
+
+/** Columns whose words figures are reckoned by, and these words. */
+const ownWords: Readonly<Record<string, readonly string[]>> = {
+  side: ["BUY", "SELL"],
+  "order_book.side": ["BID", "ASK"],
+  liquidity: ["MAKER", "TAKER", ""],
+};
+
+/** A value that the column can hold, and that nothing which reads the archive knows. */
+function foreignWord(
+  { name }: Column,
+  { path, words }: FieldSource,
+  node: JsonNode,
+  key: string,
+): ValueFault | undefined {
+  const known = ownWords[key.startsWith("tables.order_book.") ? `order_book.${name}` : name];
+  if (known === undefined || node.kind !== "string") return undefined;
+  const becomes = words?.find(({ wire }) => wire === node.value)?.column ?? node.value;
+  if (known.includes(becomes)) return undefined;
+  const own = known.filter((word) => word !== "").join(" or ");
+  const shown = shortText(node.text);
+  return {
+    kind: "unknown_word",
+    message: `${pathText(path)} has the value ${shown}${becomes === node.value ? "" : `, by words ${shortText(JSON.stringify(becomes))}`}, and ${name} is ${own}`,
+    hint: `Say which it is: \`words: { ${shown}: ${known[0]} }\` or \`words: { ${shown}: ${known[1]} }\`.`,
+    about: becomes,
+  };
 }
 
 interface ValueFault extends Pick<Finding, "kind" | "message" | "hint"> {

@@ -120,7 +120,11 @@ function judge(
   if (edge.length === 0 || !mayJudge) {
     return {
       outcome: "ok",
-      told: `${asked} brought ${countText(page.rows.length, "row")}, none from outside`,
+      told: `${asked} brought ${countText(page.rows.length, "row")}, none from outside${
+        edge.length === 0
+          ? `; no row seen shows whether one of exactly that time is ${route.times[side]}`
+          : ""
+      }`,
     };
   }
   const absent = missingFrom(edge, page.rows).length;

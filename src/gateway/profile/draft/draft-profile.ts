@@ -1,6 +1,7 @@
 import { RunvaultError } from "../../../model/error.ts";
 import { type TableName, tableNamed, tableNames, tables } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
+import { statusHints } from "../../http/error-answer.ts";
 import { HttpSession } from "../../http/http-session.ts";
 import type { GatewayOptions } from "../../options.ts";
 import { Asker, jsonOf, NoMoreRequests, type Told } from "../check/asker.ts";
@@ -26,6 +27,9 @@ const fewRows = 10;
 
 /** More guessed paths would be a scan. */
 const mostRequests = 40;
+
+/** Of paths that the draft makes nothing of. */
+const mostShown = 20;
 
 /**
  * A profile for a gateway as far as its paths and a few rows show: each guess with its reason in a comment, and `"?"` for
@@ -54,6 +58,15 @@ export async function draftProfile({ gateway, name, described, run, signal }: Dr
   if (missing.length > 0) {
     lines.push(
       `  # no rows were found of ${missing.join(", ")}: give each a path, or \`none\` if there is no such history`,
+    );
+  }
+  const others = (described?.paths ?? [])
+    .map(({ path }) => path)
+    .filter((path) => tableOfPath(path) === undefined && listOfPath(path) === undefined);
+  if (others.length > 0) {
+    const shown = others.slice(0, mostShown).join(", ");
+    lines.push(
+      `  # paths of the document that no name says the use of: ${shown}${others.length > mostShown ? ", …" : ""}`,
     );
   }
   return `${lines.join("\n")}\n`;
@@ -99,10 +112,19 @@ async function askTable(
       if (thrown instanceof RunvaultError && ["route_not_found", "refused"].includes(thrown.code)) continue;
       throw thrown;
     }
+    if (told.status === 401) throw unauthenticated(told, table, run);
     const found = told.status === 200 ? rowsIn(told) : undefined;
     if (found !== undefined) return { path, known: candidate, told, ...found };
   }
   return undefined;
+}
+
+function unauthenticated({ request }: Told, table: TableName, run: RunRef): RunvaultError {
+  return new RunvaultError("unauthenticated", `${request}: the gateway answered 401`, {
+    place: { instance: run.instanceId, run: run.runId, table },
+    status: 401,
+    hint: statusHints.unauthenticated!,
+  });
 }
 
 const noNames = { from: undefined, to: undefined, filters: {}, fixed: {} } as const;
@@ -117,11 +139,11 @@ function usualPaths(table: TableName): KnownPath[] {
 }
 
 /** A path whose placeholders are ours, as far as their names say which is which. */
-function withIds(path: string): string {
+function withIds(path: string, sole: "run" | "instance" = "run"): string {
   const holders = path.match(/\{[^}]*\}/g) ?? [];
   return holders.reduce((text, holder) => {
-    const role = parameterRole(holder.slice(1, -1));
-    const only = holders.length === 1 ? "run" : undefined;
+    const only = holders.length === 1 ? sole : undefined;
+    const role = only === "instance" ? only : parameterRole(holder.slice(1, -1));
     const id = role === "run" || role === "instance" ? role : only;
     return id === undefined ? text : text.replace(holder, `{${id}}`);
   }, path);
@@ -151,7 +173,8 @@ function rowsIn(told: Told): Pick<Found, "around" | "array" | "rows"> | undefine
 function documentLines(paths: readonly KnownPath[]): string[] {
   const lists = paths.flatMap(({ path, parameters }) => {
     const what = listOfPath(path);
-    return what === undefined ? [] : [{ what, path: withIds(path), parameters }];
+    // a list of runs is asked for before any run is known
+    return what === undefined ? [] : [{ what, path: withIds(path, "instance"), parameters }];
   });
   const lines = lists.map(
     ({ what, path }) =>

@@ -22,7 +22,7 @@ export function parameterRole(name: string): ParameterRole | undefined {
 const tableWords: readonly (readonly [TableName, RegExp])[] = [
   ["order_book", /order-?_?book|depth|levels/i],
   ["fills", /fills|trades|trade-?_?history/i],
-  ["orders", /orders/i],
+  ["orders", /orders|order-?_?(?:log|history|events|updates)/i],
   ["bars", /bars|candles|klines|ohlc/i],
   ["factors", /factors|signals/i],
   ["events", /events/i],
@@ -49,7 +49,7 @@ export const fieldWords: Readonly<Record<string, readonly string[]>> = {
   run_id: ["run", "session", "sessionId", "executionId", "execution"],
   instance_id: ["instance", "strategy", "bot", "botId", "desk"],
   seq: ["sequence", "no"],
-  ts_event: ["time", "timestamp", "ts", "executedAt", "at"],
+  ts_event: ["time", "timestamp", "ts", "executedAt", "at", "stamp"],
   ts_init: ["receivedAt", "stored", "recv", "createdAt"],
   resource_key: ["resource"],
   account: ["acct", "accountId"],

@@ -30,6 +30,8 @@ export interface PageWalk {
   readonly hasTwins: boolean;
   /** Whether rows that come in another order are others: that of their arrival is kept. */
   readonly isArrivalKept: boolean;
+  /** Told of each page that ended, with the rows that were handed out of it. */
+  readonly onPageEnd?: ((rows: number) => void) | undefined;
   /** The same request with the parameters of a page. */
   open(more: Readonly<Record<string, string | number>>): Promise<OpenPage>;
   /** The page at an address that a page named. */
@@ -106,6 +108,7 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
       yield rows;
     }
     if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
+    walk.onPageEnd?.(page.rows.rows);
     empty = page.rows.rows > 0 ? 0 : empty + 1;
     const told = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
     if (told.text === undefined) {
@@ -157,6 +160,7 @@ async function* byOffset(
     }
     const fresh = isJoined ? rows - 1 : rows;
     got += fresh;
+    walk.onPageEnd?.(fresh);
     if (fresh === 0) {
       if (total !== undefined && total !== BigInt(got)) throw wrongTotal(total, got, place);
       return;
