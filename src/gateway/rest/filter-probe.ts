@@ -3,6 +3,7 @@ import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { RestRequest } from "../profile/profile.ts";
+import { neighbourProbes } from "./neighbour-ids.ts";
 
 /** A request, by what it is named and how it names what it asks for. */
 type ProbedRequest = Pick<RestRequest, "path" | "parameters">;
@@ -11,23 +12,31 @@ type ProbedRequest = Pick<RestRequest, "path" | "parameters">;
 export interface ImpossibleRun extends RunRef {
   readonly parameter: string;
   /** False where such a run may be there after all: then rows say nothing. */
-  readonly isImpossible: () => Promise<boolean>;
+  readonly isImpossible: boolean;
+  /** Whether it is asked for because another run that is listed has a like name. */
+  readonly isNear: boolean;
+}
+
+/** What a gateway lists: its instances, and the runs of one. */
+export interface ListedIds {
+  readonly instances: readonly string[];
+  readonly runs: readonly string[];
 }
 
 /**
  * Runs that a route is to be asked for, since its rows do not say whose they are: of another name, of the real name with
- * more behind it, and of its beginning alone, for gateways that compare beginnings. Throws `not_filtered` where nothing of
- * the request says which run is asked for.
+ * more ahead of it or behind it, and of its halves alone, for gateways that compare parts; and, where another run that is
+ * listed would be taken for this one by a coarser comparison, of a name that only such a comparison finds. Lists that
+ * fail are undefined. Throws `not_filtered` where nothing of the request says which run is asked for.
  */
 export function impossibleRuns(
   request: ProbedRequest,
   traits: Pick<RouteTraits, "namesRun" | "namesInstance">,
   run: RunRef,
-  isListed: (run: RunRef) => Promise<boolean>,
+  listed: ListedIds | undefined,
   place: ErrorPlace,
 ): ImpossibleRun[] {
   const { instanceId, runId } = run;
-  const always = async () => true;
   const runs: ImpossibleRun[] = [];
   const byRun = parameterOf(request, "run");
   const byInstance = parameterOf(request, "instance");
@@ -36,17 +45,21 @@ export function impossibleRuns(
   }
   const none = `runvault-none-${randomUUID().slice(0, 8)}`;
   if (!traits.namesRun && byRun !== undefined) {
-    runs.push({ instanceId, runId: none, parameter: byRun, isImpossible: always });
-    runs.push({ instanceId, runId: `${runId}-${none}`, parameter: byRun, isImpossible: always });
-    const half = runId.slice(0, Math.ceil(runId.length / 2));
-    if (runId.length >= 4 && !/^\d+$/.test(half) && half.isWellFormed()) {
-      const isImpossible = async () => !(await isListed({ instanceId, runId: half }));
-      runs.push({ instanceId, runId: half, parameter: byRun, isImpossible });
+    const ask = (other: string, isImpossible: boolean, isNear = false) =>
+      runs.push({ instanceId, runId: other, parameter: byRun, isImpossible, isNear });
+    for (const other of [none, `${runId}-${none}`, `${none}-${runId}`]) ask(other, true);
+    const middle = Math.ceil(runId.length / 2);
+    for (const half of runId.length >= 4 ? [runId.slice(0, middle), runId.slice(middle)] : []) {
+      if (/^\d+$/.test(half) || !half.isWellFormed()) continue;
+      ask(half, listed !== undefined && !listed.runs.includes(half));
     }
+    for (const other of neighbourProbes(runId, listed?.runs ?? [])) ask(other, true, true);
   }
   if (!traits.namesInstance && byInstance !== undefined) {
-    runs.push({ instanceId: none, runId, parameter: byInstance, isImpossible: always });
-    runs.push({ instanceId: `${instanceId}-${none}`, runId, parameter: byInstance, isImpossible: always });
+    const ask = (other: string, isNear: boolean) =>
+      runs.push({ instanceId: other, runId, parameter: byInstance, isImpossible: true, isNear });
+    for (const other of [none, `${instanceId}-${none}`, `${none}-${instanceId}`]) ask(other, false);
+    for (const other of neighbourProbes(instanceId, listed?.instances ?? [])) ask(other, true);
   }
   return runs;
 }

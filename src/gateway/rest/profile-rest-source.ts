@@ -21,6 +21,7 @@ import { optionalFacts } from "../optional-facts.ts";
 import type { ErrorWords, FactFields, Profile, RestProfile, RestRequest } from "../profile/profile.ts";
 import { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { absentCodes, placeOfRun, requireExactRun, requireInstance, requireRows } from "../request-checks.ts";
+import type { ListedIds } from "./filter-probe.ts";
 import { currentRunIn, listedFacts, listedInstances, listedRuns } from "./profile-documents.ts";
 import { type CallValues, restCall } from "./rest-call.ts";
 import { RestClient } from "./rest-client.ts";
@@ -46,6 +47,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
   const client = new RestClient(session, errorReading(rest.errors));
   const knowledge = new Map<TableName, RouteKnowledge>();
   const normalisers = new Map<string, RowNormaliser>();
+  const listedIds = new Map<string, Promise<ListedIds | undefined>>();
   /** Instances of which it was shown that the list of runs is theirs alone. */
   let runsAreFiltered = false;
 
@@ -135,15 +137,29 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
     },
   };
 
-  async function isListed(run: RunRef, signal: AbortSignal): Promise<boolean> {
+  /** The ids that the gateway lists, asked for once an instance; undefined where a list fails. */
+  function listed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
+    const before = listedIds.get(instanceId);
+    if (before !== undefined) return before;
+    const asked = askListed(instanceId, signal);
+    listedIds.set(instanceId, asked);
+    asked.catch(() => listedIds.delete(instanceId));
+    return asked;
+  }
+
+  async function askListed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
     try {
-      const named = (await instances(signal)).find(({ instanceId }) => instanceId === run.instanceId);
-      if (named?.runIds.includes(run.runId)) return true;
-      return ((await runs(run.instanceId, signal)) ?? []).some(({ runId }) => runId === run.runId);
+      const entries = await instances(signal);
+      const named = entries.find((entry) => entry.instanceId === instanceId)?.runIds ?? [];
+      const own = (await runs(instanceId, signal)) ?? [];
+      return {
+        instances: entries.map((entry) => entry.instanceId),
+        runs: [...new Set([...named, ...own.map(({ runId }) => runId)])],
+      };
     } catch (thrown) {
       signal.throwIfAborted();
       // a list that fails names nobody, and proves nothing either
-      if (thrown instanceof RunvaultError) return true;
+      if (thrown instanceof RunvaultError) return undefined;
       throw thrown;
     }
   }
@@ -253,6 +269,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
       for (const [filter] of filters) requireTaken(filter, route, table.name);
       const known = knowledge.get(table.name) ?? {
         isFiltered: traits.namesRun && traits.namesInstance,
+        filtered: new Set(),
         namesNext: !["cursor", "address", "link"].includes(route.pages.by),
       };
       knowledge.set(table.name, known);
@@ -266,7 +283,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
         route,
         table,
         traits,
-        isListed,
+        listed,
         known,
         normaliserOf: (run: RunRef) => normaliserOf(table, run),
       };

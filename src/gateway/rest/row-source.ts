@@ -9,7 +9,7 @@ import type { RowRate } from "../http/row-rate.ts";
 import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedTime } from "../request-checks.ts";
-import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";
+import { ignoresParameter, impossibleRuns, type ListedIds } from "./filter-probe.ts";
 import { withLikelyTimes } from "./likely-times.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { placesInBody } from "./pages/next-page.ts";
@@ -32,8 +32,8 @@ export interface RowRoute {
   readonly traits: RouteTraits;
   /** What makes a run's rows canonical; undefined where they come so. */
   readonly normaliserOf: (run: RunRef) => RowNormaliser | undefined;
-  /** Whether anything at the gateway lists such a run. */
-  readonly isListed: (run: RunRef, signal: AbortSignal) => Promise<boolean>;
+  /** The ids that the gateway lists, of runs those of an instance; undefined where a list fails. */
+  readonly listed: (instanceId: string, signal: AbortSignal) => Promise<ListedIds | undefined>;
   /** What is known of the route by the answers that came. */
   readonly known: RouteKnowledge;
 }
@@ -41,6 +41,8 @@ export interface RowRoute {
 export interface RouteKnowledge {
   /** Runs that cannot exist were asked for in the form that gave rows of one that does, and gave none. */
   isFiltered: boolean;
+  /** Runs of which it was shown that the route does not take those of a like name for them. */
+  readonly filtered: Set<string>;
   /** It was seen that pages name the next one, or cannot be. */
   namesNext: boolean;
 }
@@ -312,25 +314,29 @@ async function* provenRows(
   onRows: (rows: PageRows) => void,
   onPageEnd: (rows: number) => void,
 ): AsyncGenerator<Uint8Array, undefined> {
-  const { known } = source;
   for await (const chunk of walkPages({ ...pageWalk(source, asked, reading, onRows), onPageEnd })) {
-    if (!known.isFiltered && chunk.length > 0) await requireFiltered(source, asked, reading);
+    if (chunk.length > 0) await requireFiltered(source, asked, reading);
     yield chunk;
   }
 }
 
 /** Throws `not_filtered` where runs that cannot exist have rows, asked for in the form that gave some. */
 async function requireFiltered(source: RowRoute, asked: Asked, reading: Reading): Promise<void> {
-  const { route, traits, known, isListed } = source;
+  const { route, traits, known, listed } = source;
+  if (traits.namesRun && traits.namesInstance) return;
   const { place, signal } = reading;
-  const runs = impossibleRuns(route, traits, asked.run, (run) => isListed(run, signal), place);
-  for (const run of runs) {
+  const key = JSON.stringify([asked.run.instanceId, asked.run.runId]);
+  if (known.filtered.has(key)) return;
+  const ids = await listed(asked.run.instanceId, signal);
+  const runs = impossibleRuns(route, traits, asked.run, ids, place);
+  for (const run of known.isFiltered ? runs.filter(({ isNear }) => isNear) : runs) {
     const { instanceId, runId } = run;
     const other = { ...asked, run: { instanceId, runId }, wanted: 1 };
-    if ((await hasRows(source, other, reading)) && (await run.isImpossible()))
+    if ((await hasRows(source, other, reading)) && run.isImpossible)
       throw ignoresParameter(run, route, place);
   }
   known.isFiltered = true;
+  known.filtered.add(key);
 }
 
 async function hasRows(source: RowRoute, asked: Asked, reading: Reading): Promise<boolean> {

@@ -32,7 +32,7 @@ import {
   requireInstance,
   requireRows,
 } from "../request-checks.ts";
-import { ignoresParameter, impossibleRuns } from "../rest/filter-probe.ts";
+import { ignoresParameter, impossibleRuns, type ListedIds } from "../rest/filter-probe.ts";
 import { clipRows } from "../rest/pages/clip-rows.ts";
 import { checkJoins, PageEnds } from "../rest/pages/page-joins.ts";
 import { takeRows } from "../rest/pages/take-rows.ts";
@@ -73,6 +73,8 @@ interface Learnt {
   readonly size: PageSize;
   /** Runs that cannot exist were asked for in the form that gave rows of one that does, and gave none. */
   isFiltered: boolean;
+  /** Runs of which it was shown that the method does not take those of a like name for them. */
+  readonly filtered: Set<string>;
 }
 
 interface Reading {
@@ -107,6 +109,7 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
   const prefix = rpc.base ?? address.basePath;
   const client = new RpcClient(session, exchange, prefix);
   const learnt = new Map<TableName, Learnt>();
+  const listedIds = new Map<string, Promise<ListedIds | undefined>>();
   /** Whether it was shown that a list of runs is of one instance alone. */
   let runsAreFiltered = false;
 
@@ -189,15 +192,29 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     },
   };
 
-  async function isListed(run: RunRef, signal: AbortSignal): Promise<boolean> {
+  /** The ids that the gateway lists, asked for once an instance; undefined where a list fails. */
+  function listed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
+    const before = listedIds.get(instanceId);
+    if (before !== undefined) return before;
+    const asked = askListed(instanceId, signal);
+    listedIds.set(instanceId, asked);
+    asked.catch(() => listedIds.delete(instanceId));
+    return asked;
+  }
+
+  async function askListed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
     try {
-      const named = (await instances(signal)).find(({ instanceId }) => instanceId === run.instanceId);
-      if (named?.runIds.includes(run.runId)) return true;
-      return ((await runs(run.instanceId, signal)) ?? []).some(({ runId }) => runId === run.runId);
+      const entries = await instances(signal);
+      const named = entries.find((entry) => entry.instanceId === instanceId)?.runIds ?? [];
+      const own = (await runs(instanceId, signal)) ?? [];
+      return {
+        instances: entries.map((entry) => entry.instanceId),
+        runs: [...new Set([...named, ...own.map(({ runId }) => runId)])],
+      };
     } catch (thrown) {
       signal.throwIfAborted();
       // a list that fails names nobody, and proves nothing either
-      if (thrown instanceof RunvaultError) return true;
+      if (thrown instanceof RunvaultError) return undefined;
       throw thrown;
     }
   }
@@ -233,6 +250,7 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     const known = learnt.get(table) ?? {
       size: new PageSize(rules.pageBytes, route.largestLimit),
       isFiltered: traits.namesRun && traits.namesInstance,
+      filtered: new Set(),
     };
     learnt.set(table, known);
     return known;
@@ -293,7 +311,7 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
         })
       : made;
     for await (const chunk of canonical) {
-      if (!known.isFiltered && chunk.length > 0) await requireFiltered(table, route, asked, reading, known);
+      if (chunk.length > 0) await requireFiltered(table, route, asked, reading, known);
       yield chunk;
     }
   }
@@ -331,23 +349,23 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     reading: Reading,
     known: Learnt,
   ): Promise<void> {
+    const { namesRun, namesInstance } = traitsOf(route, profile);
+    if (namesRun && namesInstance) return;
     const { place, signal } = reading;
     const request = probeForm(route);
-    const others = impossibleRuns(
-      request,
-      traitsOf(route, profile),
-      asked.run,
-      (run) => isListed(run, signal),
-      place,
-    );
-    for (const other of others) {
+    const key = JSON.stringify([asked.run.instanceId, asked.run.runId]);
+    if (known.filtered.has(key)) return;
+    const ids = await listed(asked.run.instanceId, signal);
+    const others = impossibleRuns(request, traitsOf(route, profile), asked.run, ids, place);
+    for (const other of known.isFiltered ? others.filter(({ isNear }) => isNear) : others) {
       const { instanceId, runId } = other;
       const { source } = pagesOf(table, route, { ...asked, run: { instanceId, runId } }, known, place);
-      if ((await hasRows(source, reading)) && (await other.isImpossible())) {
+      if ((await hasRows(source, reading)) && other.isImpossible) {
         throw ignoresParameter(other, request, place);
       }
     }
     known.isFiltered = true;
+    known.filtered.add(key);
   }
 
   async function hasRows(source: PageSource, reading: Reading): Promise<boolean> {

@@ -38,6 +38,7 @@ export function uncountedLines(): PageRows {
 const nothing = new Uint8Array(0);
 const lineFeed = 0x0a;
 const closeBrace = 0x7d;
+const byteOrderMark = Uint8Array.of(0xef, 0xbb, 0xbf);
 
 /** Lines as they came but for blank ones, the last one with its line end. */
 class LineRows implements PageRows {
@@ -46,12 +47,15 @@ class LineRows implements PageRows {
   /** Whether something of a line was given whose end was not, and its last byte that is no blank. */
   #isOpen = false;
   #lastByte = 0;
+  /** Bytes of a byte order mark that the answer begins with so far; undefined once it is past. */
+  #mark: number | undefined = 0;
 
   constructor(place: ErrorPlace) {
     this.#place = place;
   }
 
-  push(chunk: Uint8Array): Uint8Array {
+  push(given: Uint8Array): Uint8Array {
+    const chunk = this.#mark === undefined ? given : this.#withoutMark(given);
     let kept: Uint8Array[] | undefined;
     let from = 0;
     for (let start = 0; start < chunk.length; ) {
@@ -71,6 +75,22 @@ class LineRows implements PageRows {
     if (kept === undefined) return chunk;
     kept.push(chunk.subarray(from));
     return Buffer.concat(kept);
+  }
+
+  /** Some servers begin with a byte order mark, of an answer without rows as well. */
+  #withoutMark(chunk: Uint8Array): Uint8Array {
+    let at = 0;
+    while (this.#mark !== undefined && at < chunk.length) {
+      if (chunk[at] === byteOrderMark[this.#mark]) {
+        at++;
+        this.#mark = this.#mark === 2 ? undefined : this.#mark + 1;
+        continue;
+      }
+      const before = byteOrderMark.subarray(0, this.#mark);
+      this.#mark = undefined;
+      return Buffer.concat([before, chunk.subarray(at)]);
+    }
+    return chunk.subarray(at);
   }
 
   end(): Uint8Array {

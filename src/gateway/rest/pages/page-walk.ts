@@ -44,6 +44,8 @@ export interface PageWalk {
 
 /** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
 const mostEmptyPages = 16;
+/** Pages that are the same and hold equal rows alone that may follow each other: a gateway may give its last page forever. */
+const mostAlikePages = 200;
 /** Rows of a page where neither the profile nor the request says how many. */
 const usualSize = 1000;
 
@@ -86,6 +88,7 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
   const { pages, place } = walk;
   const cursors = new SeenOnce();
   const firsts = new SeenOnce();
+  const alike = new AlikePages();
   let empty = 0;
   let next: string | undefined;
   for (;;) {
@@ -104,7 +107,7 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
       }
       yield rows;
     }
-    if (walk.hasTwins && isPageAgain(watch, firsts)) throw cut("a page came a second time", place);
+    if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
     walk.onPageEnd?.(page.rows.rows);
     empty = page.rows.rows > 0 ? 0 : empty + 1;
     const told = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
@@ -221,6 +224,7 @@ async function* onePass(
 ): AsyncGenerator<Uint8Array, undefined> {
   const { place } = walk;
   const firsts = new SeenOnce();
+  const alike = new AlikePages();
   let firstTotal: bigint | undefined;
   for (let number = 0; ; number++) {
     await using page = await walk.open({ [pages.send]: pages.first + number, [pages.size]: size });
@@ -240,7 +244,7 @@ async function* onePass(
     const { rows } = page.rows;
     pass.rows = before + rows;
     pass.most = Math.max(pass.most, rows);
-    if (walk.hasTwins && isPageAgain(watch, firsts)) throw cut("a page came a second time", place);
+    if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
     const total = totalOf(pages, page, place);
     if (number > 0 && total !== firstTotal) throw cut("the total is another on each page", place);
     firstTotal = total;
@@ -254,9 +258,22 @@ async function* onePass(
 }
 
 /** Whether all of a page came before; one of equal rows alone may come as often as there are such rows. */
-function isPageAgain({ first, last, mark }: PageWatch, seen: SeenOnce): boolean {
-  if (first === undefined || last === undefined || Buffer.compare(first, last) === 0) return false;
+function isPageAgain({ first, last, mark }: PageWatch, seen: SeenOnce, alike: AlikePages): boolean {
+  if (first === undefined || last === undefined) return false;
+  if (Buffer.compare(first, last) === 0) return alike.isEndless(mark);
   return seen.isAgain(mark);
+}
+
+/** Pages of equal rows alone that follow each other. Such rows may be there; no gateway has so many of them. */
+class AlikePages {
+  #mark = "";
+  #pages = 0;
+
+  isEndless(mark: string): boolean {
+    this.#pages = mark === this.#mark ? this.#pages + 1 : 1;
+    this.#mark = mark;
+    return this.#pages > mostAlikePages;
+  }
 }
 
 function totalOf(
