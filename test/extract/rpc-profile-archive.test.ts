@@ -1,6 +1,6 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
@@ -8,6 +8,7 @@ import { rowHash } from "../../src/row/row-hash.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { Corvid, type CorvidFaults, corvidProfile, corvidShape } from "../fixtures/foreign/corvid/corvid.ts";
+import { CorvidHttp } from "../fixtures/foreign/corvid/corvid-http.ts";
 import { withoutExtra } from "../fixtures/foreign/foreign-bench.ts";
 import { judged, type TrueRow, trueLines } from "../fixtures/foreign/foreign-truth.ts";
 
@@ -26,6 +27,43 @@ function truth(corvid: Corvid, table: TableName): string[] {
 }
 
 let archives = 0;
+
+test.each([
+  ["a profile that speaks Connect", (text: string) => text],
+  ["a profile whose factors come by a route", factorsByRoute],
+])("%s brings the same rows", async (_name, change) => {
+  await using gateway = await CorvidHttp.open();
+  const text = (await readFile(corvidProfile, "utf8")).replace("protocol: grpc", "protocol: connect");
+  const file = join(folder, `${++archives}.yaml`);
+  await writeFile(
+    file,
+    change(text).replace("corvid.binpb", join(dirname(corvidProfile), "corvid.binpb")),
+  );
+  const dir = join(folder, `${++archives}`);
+  const { status, stderr } = await runInside([
+    ...["archive", `${judged.instanceId}/${judged.runId}`, "--archive", dir, "--profile", file],
+    ...["--gateway", gateway.url, "--settle", "1ms", "--quiet"],
+  ]);
+  expect([status, stderr]).toEqual([0, expect.any(String)]);
+  const archive = await openArchive(dir);
+  const manifest = await archive.manifest(judged);
+  for (const name of corvidShape.tables) {
+    expect(manifest?.tables[name]?.state).toBe("COMPLETE");
+    const lines = await segmentLines(archive, judged, name);
+    expect(lines.map((line) => withoutExtra(line, name))).toEqual(truth(gateway.corvid, name));
+  }
+});
+
+/** The profile with a path for factors, in whose rows nothing says whose they are. */
+function factorsByRoute(text: string): string {
+  const begin = text.indexOf("    factors:\n");
+  return `${text.slice(0, begin)}${text.slice(text.indexOf("  errors:"))}`
+    .replace("      run_id: session\n      instance_id: desk\n", "      run_id: run\n      instance_id: instance\n")
+    .replace(
+      "  factors:\n",
+      "  factors:\n    path: /signals\n    parameters: { instance: desk, run: session, from: since, to: until, limit: most }\n",
+    );
+}
 
 /** By table: its state and the code of what kept it from more; WRONG where what is proven is not what is true. */
 async function outcome(faults: CorvidFaults, ...more: string[]) {
@@ -125,6 +163,7 @@ const dangerous: Readonly<Record<string, CorvidFaults>> = {
   "a page left out": { pageMissing: true },
   "a row of another run": { foreignRow: true },
   "three rows of a timestamp alone": { capInTimestamp: 3 },
+  "three rows of a timestamp alone, and the filter ignored": { capInTimestamp: 3, ignores: "filter" },
 };
 
 test.each(Object.entries(dangerous))("%s: nothing wrong is called complete", async (name, faults) => {
