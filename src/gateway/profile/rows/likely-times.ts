@@ -14,8 +14,9 @@ const units: readonly (readonly [Exclude<TimeUnit, "rfc3339">, bigint])[] = [
 ];
 
 /**
- * The canonical lines of an answer as they come, whole ones. Throws `malformed_row` where a time of the first row lies outside of 1990
- * to 2100 and would lie within in another unit: the profile names a wrong one, and every row would have a wrong time.
+ * The canonical lines of an answer as they come, chunks of whole ones. Throws `malformed_row` where a time of the first row
+ * lies outside of 1990 to 2100 and would lie within in another unit: the profile names a wrong one, and every row would
+ * have a wrong time.
  */
 export async function* withLikelyTimes(
   table: Table,
