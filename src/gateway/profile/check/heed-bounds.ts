@@ -1,6 +1,7 @@
 import { countText } from "../../../model/text/plural.ts";
 import { floorDivide, formatTime, type Nanoseconds } from "../../../model/time.ts";
 import { nsOfUnit } from "../../rest/written-bounds.ts";
+import { refusalText } from "./asker.ts";
 import { unitText } from "./column-look.ts";
 import { missingFrom, type SampleRow, settled } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
@@ -138,7 +139,7 @@ function judge(
 }
 
 function statusOf({ told, fault }: Page): string {
-  return fault === undefined ? `status ${told.status}` : fault.message;
+  return fault === undefined ? refusalText(told) : fault.message;
 }
 
 function tellOutcomes(

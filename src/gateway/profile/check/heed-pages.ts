@@ -1,5 +1,6 @@
 import { agreeing, countText } from "../../../model/text/plural.ts";
 import type { Pages } from "../profile.ts";
+import { refusalText } from "./asker.ts";
 import { fieldsAround, nextOf, placeText, shortText, signOfNext, valueAt } from "./row-page.ts";
 import { missingFrom, orderOf, type SampleRow } from "./sample.ts";
 import {
@@ -36,7 +37,7 @@ function tellLimit(probe: TableProbe, name: string, few: number, page: Page): bo
       ? "parameters.limit"
       : "pages.size";
   if (!isGiven(page)) {
-    tellHeed(probe, "limit", `${name}=${few} is answered with status ${page.told.status}`, {
+    tellHeed(probe, "limit", `${name}=${few} is answered with ${refusalText(page.told)}`, {
       kind: "not_heeded",
       at,
       hint: "The gateway refuses this limit: look up the parameter's name and which values it takes.",
@@ -61,11 +62,13 @@ function tellNoPages(probe: TableProbe, { told, around }: Page): void {
   if (sign === undefined) return;
   const { where, value, by } = sign;
   const so =
-    by === "link"
-      ? "pages: { by: link }"
-      : by === "address"
-        ? `pages: { by: address, next: ${where} }`
-        : `pages: { by: cursor, send: …, next: ${where} }`;
+    probe.route.rpc !== undefined
+      ? `pages: { send: …, next: ${where} }`
+      : by === "link"
+        ? "pages: { by: link }"
+        : by === "address"
+          ? `pages: { by: address, next: ${where} }`
+          : `pages: { by: cursor, send: …, next: ${where} }`;
   tellHeed(
     probe,
     "pages",
@@ -247,7 +250,7 @@ function joinFault(
   { sent, sample, first, second, same, hint }: Joined,
 ): { readonly told: string; readonly hint: string } | undefined {
   if (!isGiven(second)) {
-    const status = second.fault?.message ?? `status ${second.told.status}`;
+    const status = second.fault?.message ?? refusalText(second.told);
     return { told: `${sent} is answered with ${status}`, hint: "Look up how the gateway pages." };
   }
   if (same || isSame(first, second)) return { told: `${sent} brought the first page again`, hint };
