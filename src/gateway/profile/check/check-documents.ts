@@ -381,12 +381,9 @@ export class DocumentChecks {
       [
         {
           kind: told.status === 200 ? "media_type" : "no_answer",
-          key: `${key}.${this.#at === "documents" ? "path" : "method"}`,
+          key: `${key}.${request.rpc === undefined ? "path" : told.status === 404 ? "parameters" : "method"}`,
           message: `${document}: ${what}`,
-          hint:
-            told.status === 401 || told.status === 403
-              ? "Set the token, or the profile's headers."
-              : `Look up the ${request.rpc === undefined ? "path and its parameters" : "method, and the fields of its request"}. A gateway that has no such document is \`${key.split(".").at(-1)}: none\`.`,
+          hint: refusedHint(told, request, key),
         },
       ],
     );
@@ -447,6 +444,17 @@ export class DocumentChecks {
       findings: findings.filter(({ key, message }) => !known.has(`${key} ${message}`)),
     });
   }
+}
+
+function refusedHint({ status }: Told, { rpc }: CheckedRequest, key: string): string {
+  if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
+  const what =
+    rpc === undefined
+      ? "path and its parameters"
+      : status === 501
+        ? "method, and `base` of rpc"
+        : "fields that its request names the run and the instance by";
+  return `Look up the ${what}. A gateway that has no such document is \`${key.split(".").at(-1)}: none\`.`;
 }
 
 interface Answer {

@@ -52,7 +52,13 @@ export async function checkProfile({
   const runs = sides.flatMap(({ documents }) => documents.runs);
   const run = wanted ?? chosen(runs);
   const tables: TableCheck[] = [];
-  if (run === undefined) findings.push(noRun(sides.every(({ documents }) => documents.listed)));
+  if (run === undefined)
+    findings.push(
+      noRun(
+        sides.every(({ documents }) => documents.listed),
+        profile,
+      ),
+    );
   else {
     for (const side of sides) tables.push(...(await checkSide(side, run, runs)));
   }
@@ -147,13 +153,14 @@ function chosen(runs: readonly SeenRun[]): RunRef | undefined {
   return run === undefined ? undefined : { instanceId: run.instanceId, runId: run.runId };
 }
 
-function noRun(listed: boolean): Finding {
+function noRun(listed: boolean, { rest }: Profile): Finding {
+  const key = rest === undefined ? "rpc.documents" : "documents";
   return {
     kind: "not_checked",
-    key: "documents",
+    key,
     message: "no run is known, so that no table could be checked",
     hint: listed
-      ? "Name a run as INSTANCE/RUN, or list runs under `documents.given`."
+      ? `Name a run as INSTANCE/RUN, or list runs under \`${key}.given\`.`
       : "Correct what is said of the lists, or name a run as INSTANCE/RUN.",
   };
 }

@@ -314,7 +314,7 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
       at: "order",
       hint:
         route.rpc !== undefined
-          ? "runvault needs rows over RPC in the order of their time: look for a field of the request that asks for it, and name it under `parameters.fixed`; or ts_event is another field."
+          ? "Rows over RPC have to come in the order of their time: look for a field of the request that asks for it, and name it under `parameters.fixed`; or ts_event is another field."
           : seen === "none"
             ? "If ts_event is taken from the right field, write `order: none`."
             : `Write \`order: ${seen}\`, or look up the parameter that says the order.`,

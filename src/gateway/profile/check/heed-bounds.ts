@@ -78,6 +78,8 @@ function distance(times: readonly Nanoseconds[], time: Nanoseconds, place: numbe
 interface Told {
   readonly outcome: Outcome;
   readonly told: string;
+  /** Whether rows came, and none of them from where the bound says. */
+  readonly isOpposite?: boolean;
 }
 
 function judge(
@@ -97,6 +99,7 @@ function judge(
     const where = side === "from" ? "before" : "after";
     return {
       outcome: "leaks",
+      isOpposite: !page.rows.some(isInside),
       told: `${asked} brought ${countText(leaked.length, "row")} from ${where} it, such as one of ${formatTime(leaked[0]!.ts!)}`,
     };
   }
@@ -163,6 +166,15 @@ function tellOutcomes(
         hint: `Bounds are sent in ${unit}, and the gateway reads a ${isSmall ? "finer" : "coarser"} unit: set \`times: { unit: … }\`.`,
       },
     );
+    return;
+  }
+  if (from?.isOpposite === true && to?.isOpposite === true) {
+    const { parameters } = route;
+    tellHeed(probe, "from and to", `${from.told}; ${to.told}: each is taken for the other`, {
+      kind: "bounds",
+      at: "parameters.from",
+      hint: `Swap the two: \`from: ${parameters.to}\` and \`to: ${parameters.from}\`.`,
+    });
     return;
   }
   for (const [side, one] of [

@@ -163,6 +163,7 @@ async function checkJoin(
     first,
     second,
     same: again === next,
+    goesOn: again !== undefined,
     hint:
       pages.by === "cursor"
         ? `The gateway ignores \`${pages.send}\`: look up the parameter that takes the cursor.`
@@ -198,6 +199,7 @@ async function checkCounted(
     first,
     second,
     same: false,
+    goesOn: false,
     hint: `The gateway ignores \`${pages.send}\`: look up how it pages.`,
   });
   if (pages.by !== "number" || pages.first === 0) return;
@@ -231,6 +233,8 @@ interface Joined {
   readonly second: Page;
   /** Whether the second page names itself as the next. */
   readonly same: boolean;
+  /** Whether it names one. */
+  readonly goesOn: boolean;
   /** What to do where the first page came again. */
   readonly hint: string;
 }
@@ -247,7 +251,7 @@ function tellJoin(probe: TableProbe, at: string, joined: Joined): void {
 /** What is wrong where two pages are not the beginning of the sample; undefined where no row is twice or left out. */
 function joinFault(
   { route }: TableProbe,
-  { sent, sample, first, second, same, hint }: Joined,
+  { sent, sample, first, second, same, goesOn, hint }: Joined,
 ): { readonly told: string; readonly hint: string } | undefined {
   if (!isGiven(second)) {
     const status = second.fault?.message ?? refusalText(second.told);
@@ -273,7 +277,15 @@ function joinFault(
     };
   }
   const missing = isPart ? missingFrom(known, all).length : 0;
-  if (missing === 0) return undefined;
+  if (missing === 0) {
+    // an empty page that names another may be a stretch without rows
+    return isPart && second.rows.length === 0 && !goesOn
+      ? {
+          told: `${sent} brought no rows, and ${countText(sample.length - first.rows.length, "row")} seen before lie behind the first page`,
+          hint,
+        }
+      : undefined;
+  }
   return {
     told: `${countText(missing, "row")} ${agreeing(missing, "is", "are")} missing between the first page and ${sent}`,
     hint: "Look up how the gateway pages: rows lie between two pages that neither has.",

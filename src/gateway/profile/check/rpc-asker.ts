@@ -74,7 +74,7 @@ export class RpcAsker implements Asker {
         return { ...seen, status: 200, text: textOf(rpc, bytes) };
       } catch (thrown) {
         const status = refusedStatus(thrown);
-        if (status === undefined) throw thrown;
+        if (status === undefined) throw withProtocol(thrown, this.#profile, place);
         const refusal = (thrown as RunvaultError).message.replace(/^the gateway answered /, "");
         return { ...seen, status, text: refusal, refusal };
       }
@@ -101,6 +101,18 @@ function messageOf(rpc: RpcRequest, asked: AskedFor, place: ErrorPlace): Uint8Ar
   throw new RunvaultError("invalid_argument", `the request does not fit ${typeName}: ${message.message}`, {
     place,
     hint: "An id or a time may be more than the field in the profile can hold.",
+  });
+}
+
+/** What keeps from speaking at all, with the other protocol for a way out. */
+function withProtocol(thrown: unknown, { protocol }: RpcProfile, place: ErrorPlace): unknown {
+  if (!(thrown instanceof RunvaultError) || thrown.code !== "not_a_gateway") return thrown;
+  const other = protocol === "grpc" ? "connect" : "grpc";
+  return new RunvaultError("not_a_gateway", thrown.message, {
+    place,
+    cause: thrown,
+    hint: `${thrown.hint ?? "Check the address."} If the gateway speaks ${other}, write \`protocol: ${other}\`.`,
+    ...(thrown.status === undefined ? {} : { status: thrown.status }),
   });
 }
 
