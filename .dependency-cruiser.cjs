@@ -251,7 +251,7 @@ const folders = {
   },
   "gateway/profile/check": {
     doors: ["check-profile", "profile-check"],
-    within: ["asker", "column-look", "json-node", "row-page", "sample", "times"],
+    within: ["asker", "column-look", "json-node", "rest-asker", "row-page", "sample", "times"],
   },
   "gateway/profile/draft": { doors: ["draft-profile", "openapi-paths"], within: [] },
   "gateway/profile/rpc": { doors: [], within: ["compile-rpc", "request-message", "rpc-schema"] },
@@ -289,7 +289,17 @@ const folders = {
       "take-rows",
     ],
   },
-  "gateway/rpc": { doors: [], within: ["profile-rpc-source", "rpc-client", "rpc-gateway", "unknown-fields"] },
+  "gateway/rpc": {
+    doors: [],
+    within: [
+      "profile-rpc-client",
+      "profile-rpc-source",
+      "rpc-client",
+      "rpc-documents",
+      "rpc-gateway",
+      "unknown-fields",
+    ],
+  },
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {

@@ -3,6 +3,7 @@ import { convertTogether } from "../../src/archive/convert/convert-together.ts";
 import { duckDBConverter } from "../../src/archive/convert/duckdb-form.ts";
 import { convertLineByLine } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { fileList } from "../../src/duckdb/sql.ts";
+import { ExtraConverter } from "../../src/extract/fetch/extra-converter.ts";
 import { defaultExactTypes } from "../../src/model/profile/exact-types.ts";
 import { extraTypes } from "../../src/model/profile/extra-column.ts";
 import { type Table, tableNamed } from "../../src/model/profile/table.ts";
@@ -78,6 +79,28 @@ describe("the member extra at a line's end", () => {
       `SELECT CAST(value AS VARCHAR) FROM read_parquet(${fileList([`${fixture.dir}/extra.parquet`])})`,
     );
     expect(reader.getRows().flat()).toEqual(["0.0", "-0.0", "1.0"]);
+  });
+
+  test("is found in many lines that were taken for lines without, and looked for in those after them", async () => {
+    const plain = Array.from({ length: 100 }, (_, seq) => sampleLine(fills, { seq: String(seq) }));
+    const some = [...plain.slice(0, -1), withExtra(plain.at(-1)!, texts[0]!)];
+    const toParquet = duckDBConverter(fixture.db.connection);
+    const asked: (boolean | undefined)[] = [];
+    const converter = new ExtraConverter((conversion) => {
+      asked.push(conversion.extra);
+      return toParquet(conversion);
+    }, 100);
+    for (const [lines, last] of [
+      [plain, null],
+      [some, texts[0]],
+      [plain, null],
+    ] as const) {
+      const conversion = conversionOf(fills, [await fixture.segment(`${lines.join("\n")}\n`)]);
+      const { rows, drift } = await converter.convert(conversion);
+      expect({ rows, drift }).toEqual({ rows: lines.length, drift: [] });
+      expect((await extraOf(conversion.out)).at(-1)).toBe(last);
+    }
+    expect(asked).toEqual([false, false, true, true]);
   });
 
   test("is read by conversions that are made together", async () => {

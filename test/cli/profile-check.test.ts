@@ -1,9 +1,10 @@
 import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Terminal } from "../../src/cli/output/terminal.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { Corvid, corvidProfile } from "../fixtures/foreign/corvid/corvid.ts";
 import { ForeignGateway } from "../fixtures/foreign/foreign-gateway.ts";
 import { dialects } from "../fixtures/foreign/foreign-gateways.ts";
 
@@ -89,6 +90,33 @@ describe("runvault profile check", () => {
     const coloured = await check(threeMistakes(acme), [], { stdoutIsTerminal: true, hasColours: true });
     expect(coloured.stdout).toContain(`${colourCode}[31mwrong`);
     expect(coloured.stdout).toContain(`${colourCode}[32mok`);
+  });
+
+  it("checks a gateway of RPC alone: 0 where all is well, 4 where something is wrong, 2 where it does not load", async () => {
+    const right = await readFile(corvidProfile, "utf8");
+    await copyFile(join(dirname(corvidProfile), "corvid.binpb"), join(folder, "corvid.binpb"));
+    await using gateway = await Corvid.open();
+    const file = join(folder, "corvid.yaml");
+    const status = async (text: string, wanted: number) => {
+      await writeFile(file, text);
+      const line = ["profile", "check", "--gateway", gateway.url, "--profile", file, "--json"];
+      const ended = await runInside(line, { env });
+      expect(ended.status).toBe(wanted);
+      return ended;
+    };
+    const told = JSON.parse((await status(right, 0)).stdout);
+    expect(told).toMatchObject({ ok: true, profile: "corvid", run: "north/2026-01-05", findings: [] });
+    expect(told.tables.map(({ table, requests }: Record<string, unknown>) => [table, requests])).toEqual([
+      ["fills", 11],
+      ["factors", 10],
+    ]);
+    const wrong = JSON.parse((await status(right.replace("limit: page_size", "limit: since_ns"), 4)).stdout);
+    expect(wrong.tables[1].findings[0]).toMatchObject({
+      kind: "not_heeded",
+      key: "rpc.tables.factors.parameters.limit",
+    });
+    const { stderr } = await status(right.replace("rows: trades", "rows: trade"), 2);
+    expect(stderr).toContain("Did you mean trades?");
   });
 
   it("needs a profile, and shows no secret", async () => {

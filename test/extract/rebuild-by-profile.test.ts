@@ -243,6 +243,11 @@ describe("a rebuild by another profile", () => {
     await expect(rebuildByProfile(job(), profileOf(arrival))).rejects.toMatchObject({
       code: "invalid_argument",
     });
+    const bars = { ...job(), tables: ["bars"] as const };
+    await expect(rebuildByProfile(bars, profileOf(right))).rejects.toMatchObject({
+      code: "invalid_argument",
+      message: "the profile acme does not describe bars",
+    });
     expect((await place.archive.manifest(run))!.generation).toBe(1);
   });
 

@@ -10,6 +10,7 @@ import { hasExtraColumn } from "../../model/profile/extra-column.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { requireRoom } from "./disk-need.ts";
+import { ExtraConverter } from "./extra-converter.ts";
 
 /**
  * What becomes of lines that are no proper rows: `aside`, into quarantine, or `refuse`, where every line was a row when
@@ -22,7 +23,7 @@ export type BadLines = "aside" | "refuse";
  * segments are read line by line, bad lines are set aside or refused, and the bucket is converted again.
  */
 export class BucketConverter implements AsyncDisposable {
-  readonly #toParquet: SegmentConverter;
+  readonly #converter: ExtraConverter;
   readonly #exactTypes: (table: Table) => ExactTypes;
   readonly #step: Step;
   readonly #badLines: BadLines;
@@ -39,7 +40,7 @@ export class BucketConverter implements AsyncDisposable {
   ) {
     this.#badLines = badLines;
     this.#signal = signal;
-    this.#toParquet = toParquet;
+    this.#converter = new ExtraConverter(toParquet);
     this.#exactTypes = exactTypes;
     this.#step = step;
   }
@@ -106,7 +107,7 @@ export class BucketConverter implements AsyncDisposable {
     // Parquet takes half of what segments take, for data of any kind
     await requireRoom(journal.folder, filled.reduce((sum, { storedBytes }) => sum + storedBytes, 0) / 2);
     const file = journal.nextName(table.name, "parquet");
-    const { rows, storedBytes, sha256, first, last, drift } = await this.#toParquet({
+    const { rows, storedBytes, sha256, first, last, drift } = await this.#converter.convert({
       table,
       instanceId: run.instanceId,
       runId: run.runId,

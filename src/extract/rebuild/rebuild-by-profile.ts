@@ -18,6 +18,7 @@ import { holdsCommittedWork, RunJournal } from "../../archive/write/run-journal.
 import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
 import { interruptOn, type OpenDuckDB } from "../../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
+import { RunvaultError } from "../../model/error.ts";
 import { identityMap, isIdentityMap } from "../../model/profile/identity-map.ts";
 import { type RowMap, rowMapFingerprint } from "../../model/profile/row-map.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
@@ -63,6 +64,9 @@ export async function rebuildByProfile(
   const { archive, run, clock, signal, step = () => {} } = job;
   const startedAt = isoOf(clock());
   const startedMs = performance.now();
+  for (const name of job.tables ?? []) {
+    if (!profile.described.includes(name)) throw notDescribed(name, profile);
+  }
   // before the lock is taken: its file would be all that is there of a misspelt run
   if ((await archive.manifest(run)) === null) throw notArchived(run);
   await using _lock = await lockRun(archive.layout, run);
@@ -133,6 +137,13 @@ export async function rebuildByProfile(
   await journal.remove();
   step("pending-removed");
   return { manifest, changed: true, buckets, resumedBuckets: 0, rows };
+}
+
+function notDescribed(table: TableName, { name, described }: AppliedProfile): RunvaultError {
+  return new RunvaultError("invalid_argument", `the profile ${name} does not describe ${table}`, {
+    place: { table },
+    hint: `It describes ${described.join(", ")}: leave ${table} out of --tables, or add it to the profile.`,
+  });
 }
 
 function remappedOf({ tables }: Manifest, name: TableName, profile: AppliedProfile): Remapped[] {

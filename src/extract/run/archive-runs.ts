@@ -196,19 +196,24 @@ function archiveMaker(found: Archive | null, lists: RunLists, job: ArchiveRunsJo
     return archive;
   };
   let made: Promise<Archive> | undefined;
+  /** What fails is not kept: the next run tries again. */
+  const make = (archive: Promise<Archive>) => {
+    made = archive.catch((thrown) => {
+      made = undefined;
+      throw thrown;
+    });
+    return made;
+  };
   return async (run: RunRef) => {
-    if (found !== null) made ??= withExtra(found);
     if (made !== undefined) return await made;
+    if (found !== null) return await make(withExtra(found));
     await lists.describe(run, signal);
     const exactTypes = Object.fromEntries([
       ...Object.entries(types),
       ...names.map((name) => [name, { ...types[name], ...extraTypes }] as const),
     ]);
-    made ??= openArchive(folder, { create: true, exactTypes, scratch, step }).catch((thrown) => {
-      made = undefined;
-      throw thrown;
-    });
-    return await made;
+    // another run may have come first meanwhile
+    return await (made ?? make(openArchive(folder, { create: true, exactTypes, scratch, step })));
   };
 }
 

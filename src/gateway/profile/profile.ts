@@ -194,6 +194,8 @@ export interface RpcRoute extends RpcRequest {
   /** The message of a row. */
   readonly row: DescMessage;
   readonly layout: PageLayout;
+  /** Where rows and the token of the next page stand in the answer's message, by name. */
+  readonly answer: { readonly rows: readonly string[]; readonly next: readonly string[] | undefined };
   /** How rows become canonical; undefined where they come so. */
   readonly map: RowMap | undefined;
   /** Largest page that the gateway takes; undefined where none is known. */

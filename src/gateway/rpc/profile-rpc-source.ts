@@ -14,7 +14,6 @@ import type {
   StorageFacts,
 } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
-import { builtInRpcContract, type RpcRules } from "../contract.ts";
 import { ownText, withoutText } from "../documents.ts";
 import type { GatewayLists, GatewaySource } from "../gateway.ts";
 import { withGiven } from "../given-instances.ts";
@@ -40,12 +39,10 @@ import { checkJoins, PageEnds } from "../rest/pages/page-joins.ts";
 import { takeRows } from "../rest/pages/take-rows.ts";
 import { currentRunIn, listedFacts, listedInstances, listedRuns } from "../rest/profile-documents.ts";
 import { writeBounds } from "../rest/written-bounds.ts";
-import { connectExchange } from "./connect-exchange.ts";
 import { foreignRows } from "./foreign-rows.ts";
-import { grpcExchange } from "./grpc-exchange.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
-import { RpcClient } from "./rpc-client.ts";
+import { profileRpcClient } from "./profile-rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
 import { methodPath } from "./rpc-exchange.ts";
 import { type SeenPages, seenByBytes } from "./seen-pages.ts";
@@ -108,15 +105,7 @@ export function profileRpcSource(
 ): GatewaySource {
   const { address } = session;
   const { documents } = rpc;
-  const rules: RpcRules = {
-    pageBytes: builtInRpcContract.pageBytes,
-    historyCodes: {},
-    codes: { ...builtInRpcContract.codes, ...rpc.codes },
-    tokenRefusals: builtInRpcContract.tokenRefusals,
-  };
-  const exchange = rpc.protocol === "grpc" ? grpcExchange(session, rules) : connectExchange(session, rules);
-  const prefix = rpc.base ?? address.basePath;
-  const client = new RpcClient(session, exchange, prefix);
+  const { client, rules, prefix } = profileRpcClient(session, rpc);
   const learnt = new Map<TableName, Learnt>();
   const listedIds = new Map<string, Promise<ListedIds | undefined>>();
   /** Whether it was shown that a list of runs is of one instance alone. */

@@ -5,8 +5,15 @@ import { countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
 import { instantIn, truthOf } from "../../rest/field-values.ts";
 import { nsOfUnit } from "../../rest/written-bounds.ts";
-import type { FactFields, RestDocuments, RestRequest, RunFields } from "../profile.ts";
-import { type AskedFor, type Asker, jsonOf, type Told } from "./asker.ts";
+import type { FactFields, RunFields } from "../profile.ts";
+import {
+  type AskedFor,
+  type Asker,
+  type CheckedDocuments,
+  type CheckedRequest,
+  jsonOf,
+  type Told,
+} from "./asker.ts";
 import { likeliest, unitText } from "./column-look.ts";
 import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "./json-node.ts";
 import type { DocumentCheck, Finding } from "./profile-check.ts";
@@ -38,12 +45,15 @@ export class DocumentChecks {
   readonly runs: SeenRun[] = [];
   /** Whether the lists that name runs could be read whole. */
   listed = true;
-  readonly #documents: RestDocuments;
+  readonly #documents: CheckedDocuments;
   readonly #asker: Asker;
+  /** The profile's key that they stand under. */
+  readonly #at: "documents" | "rpc.documents";
 
-  constructor(documents: RestDocuments, asker: Asker) {
+  constructor(documents: CheckedDocuments, asker: Asker, at: "documents" | "rpc.documents" = "documents") {
     this.#documents = documents;
     this.#asker = asker;
+    this.#at = at;
   }
 
   /** The lists of instances and runs; of the instance asked for, where one is named. */
@@ -82,10 +92,10 @@ export class DocumentChecks {
         kind: "missing_field",
         key:
           runs !== undefined
-            ? "documents.runs"
+            ? `${this.#at}.runs`
             : instances?.runs !== undefined
-              ? "documents.instances"
-              : "documents.given",
+              ? `${this.#at}.instances`
+              : `${this.#at}.given`,
         message: `no list names the run ${wanted.instanceId}/${wanted.runId}`,
         hint: `The lists name ${this.runs.length === 0 ? "no run" : shortText(this.runs.map(({ instanceId, runId }) => `${instanceId}/${runId}`).join(", "), 200)}.`,
       },
@@ -103,7 +113,7 @@ export class DocumentChecks {
   async #instances(): Promise<readonly string[]> {
     const document = this.#documents.instances;
     if (document === undefined) return [];
-    const key = "documents.instances";
+    const key = `${this.#at}.instances`;
     const answer = await this.#ask("instances", document, {}, key);
     if (answer === undefined) return [];
     const entries = this.#listIn(answer, document.list, key);
@@ -151,7 +161,7 @@ export class DocumentChecks {
 
   async #runsOf(instanceId: string): Promise<void> {
     const document = this.#documents.runs!;
-    const key = "documents.runs";
+    const key = `${this.#at}.runs`;
     const answer = await this.#ask("runs", document, { instance: instanceId }, key);
     if (answer === undefined) return;
     const entries = this.#listIn(answer, document.list, key);
@@ -204,7 +214,7 @@ export class DocumentChecks {
     for (const document of ["summary", "resources", "instance"] as const) {
       const request = this.#documents[document];
       if (request === undefined) continue;
-      const key = `documents.${document}`;
+      const key = `${this.#at}.${document}`;
       const answer = await this.#ask(document, request, { instance: run.instanceId, run: run.runId }, key);
       if (answer === undefined) continue;
       const findings: Finding[] = [];
@@ -221,7 +231,7 @@ export class DocumentChecks {
     const counts = new Map<TableName, CountedTable>();
     const document = this.#documents.facts;
     if (document === undefined) return counts;
-    const key = "documents.storage";
+    const key = `${this.#at}.storage`;
     const findings: Finding[] = [];
     const asked = { instance: run.instanceId, run: run.runId };
     const ofOne = document.list === undefined || document.tableParameter !== undefined;
@@ -274,7 +284,7 @@ export class DocumentChecks {
 
   /** Asks for counts up to the first row alone: they have to be fewer than all. */
   async #heedsBounds(
-    document: RestRequest & FactFields,
+    document: CheckedRequest & FactFields,
     asked: AskedFor,
     table: TableName,
     { rows, first, last }: CountedTable,
@@ -310,7 +320,7 @@ export class DocumentChecks {
     });
   }
 
-  async #told(request: RestRequest, asked: AskedFor): Promise<Told | undefined> {
+  async #told(request: CheckedRequest, asked: AskedFor): Promise<Told | undefined> {
     try {
       return await this.#asker.ask(request, asked, json, {});
     } catch (thrown) {
@@ -322,7 +332,7 @@ export class DocumentChecks {
 
   async #ask(
     document: string,
-    request: RestRequest,
+    request: CheckedRequest,
     asked: AskedFor,
     key: string,
   ): Promise<Answer | undefined> {
@@ -344,7 +354,7 @@ export class DocumentChecks {
         findings: [
           {
             kind: "no_answer",
-            key: `${key}.path`,
+            key: `${key}.${this.#at === "documents" ? "path" : "method"}`,
             message: thrown.message,
             hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
           },
@@ -353,12 +363,14 @@ export class DocumentChecks {
       return undefined;
     }
     const node = told.status === 200 ? jsonOf(told) : undefined;
-    if (node !== undefined && told.mediaType === json) return { told, node };
+    if (node !== undefined && (told.mediaType === json || request.rpc !== undefined)) return { told, node };
     this.listed = false;
     const what =
       told.status !== 200
-        ? `the answer has status ${told.status}`
-        : told.mediaType !== json
+        ? told.refusal === undefined
+          ? `the answer has status ${told.status}`
+          : `the answer is ${told.refusal}`
+        : told.mediaType !== json && request.rpc === undefined
           ? `the answer is ${told.mediaType ?? "of no media type"}, not ${json}`
           : "the answer is no JSON document";
     this.#tell(
@@ -369,12 +381,9 @@ export class DocumentChecks {
       [
         {
           kind: told.status === 200 ? "media_type" : "no_answer",
-          key: `${key}.path`,
+          key: `${key}.${request.rpc === undefined ? "path" : told.status === 404 ? "parameters" : "method"}`,
           message: `${document}: ${what}`,
-          hint:
-            told.status === 401 || told.status === 403
-              ? "Set the token, or the profile's headers."
-              : `Look up the path and its parameters. A gateway that has no such document is \`${key.split(".")[1]}: none\`.`,
+          hint: refusedHint(told, request, key),
         },
       ],
     );
@@ -395,7 +404,7 @@ export class DocumentChecks {
         `${pathText(found)} (${countText(items.length, "entry").replace("entrys", "entries")})`,
     );
     this.#tell(
-      key.split(".")[1]!,
+      key.split(".").at(-1)!,
       answer,
       "",
       [],
@@ -435,6 +444,17 @@ export class DocumentChecks {
       findings: findings.filter(({ key, message }) => !known.has(`${key} ${message}`)),
     });
   }
+}
+
+function refusedHint({ status }: Told, { rpc }: CheckedRequest, key: string): string {
+  if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
+  const what =
+    rpc === undefined
+      ? "path and its parameters"
+      : status === 501
+        ? "method, and `base` of rpc"
+        : "fields that its request names the run and the instance by";
+  return `Look up the ${what}. A gateway that has no such document is \`${key.split(".").at(-1)}: none\`.`;
 }
 
 interface Answer {

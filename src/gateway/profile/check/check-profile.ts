@@ -1,14 +1,16 @@
-import { RunvaultError } from "../../../model/error.ts";
 import type { ColumnSource, RowMap } from "../../../model/profile/row-map.ts";
-import { type Table, tableNamed, tableNames } from "../../../model/profile/table.ts";
+import { type Table, type TableName, tableNamed, tableNames } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { HttpSession } from "../../http/http-session.ts";
 import type { GatewayOptions } from "../../options.ts";
-import type { Profile } from "../profile.ts";
-import { Asker } from "./asker.ts";
-import { DocumentChecks } from "./check-documents.ts";
+import type { FactFields, Profile, RpcRoute } from "../profile.ts";
+import type { Asker, CheckedRoute } from "./asker.ts";
+import { DocumentChecks, type SeenRun } from "./check-documents.ts";
 import { checkTable, requestsOfTable } from "./check-table.ts";
 import type { Finding, ProfileCheck, TableCheck } from "./profile-check.ts";
+import { RestAsker } from "./rest-asker.ts";
+import { RpcAsker } from "./rpc-asker.ts";
+import { documentsOverRpc, routeOverRpc } from "./rpc-requests.ts";
 
 /** What a check is about, and what it is told. */
 export interface CheckRequest {
@@ -20,10 +22,19 @@ export interface CheckRequest {
   readonly signal: AbortSignal;
 }
 
+/** What of a profile goes by one transport, and what is learnt of it. */
+interface Side {
+  readonly asker: Asker;
+  readonly documents: DocumentChecks;
+  readonly facts: FactFields | undefined;
+  readonly routes: Readonly<Partial<Record<TableName, CheckedRoute>>>;
+  readonly maps: Readonly<Partial<Record<TableName, RowMap>>>;
+}
+
 /**
- * Holds a profile against its gateway by a few small requests: what each path answers, where each column comes from,
- * whether the gateway heeds what it is asked, and which proof each table can reach. Throws `invalid_argument` where the
- * profile has no REST; everything that the gateway does is a finding.
+ * Holds a profile against its gateway by a few small requests: what each path or method answers, where each column comes
+ * from, whether the gateway heeds what it is asked, and which proof each table can reach. Everything that the gateway does
+ * is a finding.
  */
 export async function checkProfile({
   gateway,
@@ -31,81 +42,110 @@ export async function checkProfile({
   run: wanted,
   signal,
 }: CheckRequest): Promise<ProfileCheck> {
-  const { rest } = profile;
-  if (rest === undefined) {
-    throw new RunvaultError("invalid_argument", `the profile ${profile.name} has no paths to check`, {
-      place: { file: profile.file },
-      hint: "What comes over RPC alone cannot be checked yet: archive a run with --dry-run.",
-    });
-  }
   await using session = new HttpSession(gateway);
-  const asker = new Asker(session, rest.base, signal);
-  const documents = new DocumentChecks(rest.documents, asker);
-  await documents.lists(wanted);
-  const run = wanted ?? chosen(documents);
+  const sides = sidesOf(profile, session, signal);
   const findings: Finding[] = [];
+  for (const { documents } of sides) {
+    await documents.lists(wanted);
+    if (wanted !== undefined) findings.push(...documents.tellUnlisted(wanted));
+  }
+  const runs = sides.flatMap(({ documents }) => documents.runs);
+  const run = wanted ?? chosen(runs);
   const tables: TableCheck[] = [];
-  if (wanted !== undefined) findings.push(...documents.tellUnlisted(wanted));
-  const described = tableNames.filter((name) => rest.tables[name] !== undefined);
-  findings.push(...notOverRest(profile));
-  if (run === undefined) findings.push(noRun(documents));
+  if (run === undefined)
+    findings.push(
+      noRun(
+        sides.every(({ documents }) => documents.listed),
+        profile,
+      ),
+    );
   else {
-    await documents.others(run);
-    const counts = await documents.facts(run, described);
-    for (const name of described) {
-      const table = tableNamed(name);
-      const map = profile.maps[name] ?? ownMap(table);
-      tables.push(
-        await checkTable({
-          probe: {
-            table,
-            map,
-            run,
-            route: rest.tables[name]!,
-            asker: asker.ofTable(requestsOfTable),
-            key: `tables.${name}`,
-            findings: [],
-            heeds: [],
-            seen: new Map(),
-            strangers: new Map(),
-          },
-          others: documents.runs,
-          facts: rest.documents.facts,
-          counted: counts.get(name),
-        }),
-      );
-    }
+    for (const side of sides) tables.push(...(await checkSide(side, run, runs)));
   }
   return {
     profile: profile.name,
     file: profile.file,
     gateway: session.address.label,
     run: run ?? null,
-    documents: documents.checks,
+    documents: sides.flatMap(({ documents }) => documents.checks),
     tables,
     none: profile.none,
     notDescribed: tableNames.filter(
       (name) => !profile.described.includes(name) && !profile.none.includes(name),
     ),
     findings,
-    requests: asker.requests + tables.reduce((sum, { requests }) => sum + requests, 0),
+    requests: [...sides.map(({ asker }) => asker), ...tables].reduce(
+      (sum, { requests }) => sum + requests,
+      0,
+    ),
   };
 }
 
-/** Tables that come another way than over REST: nothing is known of them, and that is no success. */
-function notOverRest({ described, rest }: Profile): Finding[] {
-  return described
-    .filter((name) => rest?.tables[name] === undefined)
-    .map((name) => ({
-      kind: "not_checked",
-      key: `tables.${name}`,
-      message: `${name} does not come over REST, and is not checked`,
-      hint: "What comes over RPC cannot be checked yet: archive a run with --dry-run, and then for real.",
-    }));
+function sidesOf({ rest, rpc, maps }: Profile, session: HttpSession, signal: AbortSignal): Side[] {
+  const sides: Side[] = [];
+  if (rest !== undefined) {
+    const asker = new RestAsker(session, rest.base, signal);
+    const { documents, tables: routes } = rest;
+    sides.push({
+      asker,
+      documents: new DocumentChecks(documents, asker),
+      facts: documents.facts,
+      routes,
+      maps,
+    });
+  }
+  if (rpc !== undefined) {
+    const asker = new RpcAsker(session, rpc, signal);
+    const documents = documentsOverRpc(rpc.documents);
+    const routes = Object.entries(rpc.tables) as [TableName, RpcRoute][];
+    sides.push({
+      asker,
+      documents: new DocumentChecks(documents, asker, "rpc.documents"),
+      facts: documents.facts,
+      routes: Object.fromEntries(routes.map(([name, route]) => [name, routeOverRpc(route)])),
+      maps: Object.fromEntries(routes.flatMap(([name, { map }]) => (map === undefined ? [] : [[name, map]]))),
+    });
+  }
+  return sides;
+}
+
+/** The documents of a run, and its tables, by one transport. */
+async function checkSide(
+  { asker, documents, facts, routes, maps }: Side,
+  run: RunRef,
+  others: readonly RunRef[],
+): Promise<TableCheck[]> {
+  const described = tableNames.filter((name) => routes[name] !== undefined);
+  await documents.others(run);
+  const counts = await documents.facts(run, described);
+  const checks: TableCheck[] = [];
+  for (const name of described) {
+    const table = tableNamed(name);
+    checks.push(
+      await checkTable({
+        probe: {
+          table,
+          map: maps[name] ?? ownMap(table),
+          run,
+          route: routes[name]!,
+          asker: asker.ofTable(requestsOfTable),
+          key: `tables.${name}`,
+          findings: [],
+          heeds: [],
+          seen: new Map(),
+          strangers: new Map(),
+        },
+        others,
+        facts,
+        counted: counts.get(name),
+      }),
+    );
+  }
+  return checks;
 }
 
 /** The first finished run; where none is known to be, the first that is known not to go on, then any. */
-function chosen({ runs }: DocumentChecks): RunRef | undefined {
+function chosen(runs: readonly SeenRun[]): RunRef | undefined {
   const run =
     runs.find(({ status }) => status === "FINISHED") ??
     runs.find(({ status }) => status !== "RUNNING") ??
@@ -113,13 +153,14 @@ function chosen({ runs }: DocumentChecks): RunRef | undefined {
   return run === undefined ? undefined : { instanceId: run.instanceId, runId: run.runId };
 }
 
-function noRun({ listed }: DocumentChecks): Finding {
+function noRun(listed: boolean, { rest }: Profile): Finding {
+  const key = rest === undefined ? "rpc.documents" : "documents";
   return {
     kind: "not_checked",
-    key: "documents",
+    key,
     message: "no run is known, so that no table could be checked",
     hint: listed
-      ? "Name a run as INSTANCE/RUN, or list runs under `documents.given`."
+      ? `Name a run as INSTANCE/RUN, or list runs under \`${key}.given\`.`
       : "Correct what is said of the lists, or name a run as INSTANCE/RUN.",
   };
 }

@@ -4,6 +4,7 @@ import { countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
 import type { FactFields } from "../profile.ts";
 import { planRows, type RowPlan } from "../rows/row-plan.ts";
+import { refusalText } from "./asker.ts";
 import { badReasons } from "./canonical-rows.ts";
 import type { CountedTable } from "./check-documents.ts";
 import { lookAtRows } from "./column-look.ts";
@@ -19,6 +20,7 @@ import {
   askRows,
   heed,
   isGiven,
+  keyOf,
   limitName,
   type Page,
   sampleLimit,
@@ -49,7 +51,7 @@ export async function checkTable(ground: TableGround): Promise<TableCheck> {
     if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
     probe.findings.push({
       kind: "no_answer",
-      key: `${probe.key}.path`,
+      key: keyOf(probe, "path"),
       message: thrown.message,
       hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
     });
@@ -142,10 +144,11 @@ function checkCounted(
   counted: CountedTable | undefined,
 ): void {
   if (counted === undefined) return;
+  const documents = `${route.rpc === undefined ? "" : "rpc."}documents.storage`;
   if (BigInt(rows.length) > counted.rows) {
     findings.push({
       kind: "facts",
-      key: "documents.storage.rows",
+      key: `${documents}.rows`,
       message: `the gateway counts ${countText(counted.rows, "row")} of ${table.name}, and ${rows.length} came at once`,
       hint: "Take the field that counts the rows of the run, or look up the parameters for run and instance.",
     });
@@ -161,7 +164,7 @@ function checkCounted(
     return;
   findings.push({
     kind: "facts",
-    key: `documents.storage.${side}`,
+    key: `${documents}.${side}`,
     message: `the gateway says that the ${side} row of ${table.name} is of ${formatTime(end)}, and the one that came is of ${formatTime(ts)}`,
     hint: `Take the field with the time of the ${side} row, and its unit; or ts_event is another field.`,
   });
@@ -170,11 +173,12 @@ function checkCounted(
 /** A limit that any gateway takes. */
 const fewRows = 6;
 
-function tellTooMany({ findings, key, route }: TableProbe, { told }: Page): void {
+function tellTooMany(probe: TableProbe, { told }: Page): void {
+  const { findings, route } = probe;
   findings.push({
     kind: "not_heeded",
-    key: `${key}.largest_limit`,
-    message: `${limitName(route)}=${sampleLimit(route)} is answered with status ${told.status}, and ${limitName(route)}=${fewRows} with rows`,
+    key: keyOf(probe, "largest_limit"),
+    message: `${limitName(route)}=${sampleLimit(route)} is answered with ${refusalText(told)}, and ${limitName(route)}=${fewRows} with rows`,
     hint: "Look up the largest limit that the gateway takes, and write it as `largest_limit`.",
   });
 }
@@ -213,20 +217,35 @@ function told(
   };
 }
 
-function tellNoRows({ findings, key, route }: TableProbe, { told, fault }: Page): void {
+function tellNoRows(probe: TableProbe, { told, fault }: Page): void {
+  const { findings, route } = probe;
   if (fault !== undefined) {
     const at =
       fault.about === "media_type" ? "rows.media_types" : route.rows.form === "array" ? "rows.array" : "rows";
-    findings.push({ kind: fault.about, key: `${key}.${at}`, message: fault.message, hint: fault.hint });
+    findings.push({ kind: fault.about, key: keyOf(probe, at), message: fault.message, hint: fault.hint });
     return;
   }
   const { status, text } = told;
+  const message = `${told.request} is answered with ${refusalText(told)}`;
+  if (route.rpc !== undefined) {
+    // over RPC, what is not found is a run, and a method that is not there is not implemented
+    const at = status === 501 ? "path" : "parameters";
+    findings.push({ kind: "no_answer", key: keyOf(probe, at), message, hint: rpcStatusHint(status) });
+    return;
+  }
   findings.push({
     kind: "no_answer",
-    key: status === 404 || status === 405 ? `${key}.path` : `${key}.parameters`,
-    message: `${told.request} is answered with status ${status}`,
+    key: keyOf(probe, status === 404 || status === 405 ? "path" : "parameters"),
+    message,
     hint: `${statusHint(status)} The answer begins ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
   });
+}
+
+function rpcStatusHint(status: number): string {
+  if (status === 404)
+    return "The gateway has no such run: look up which fields name the run and the instance.";
+  if (status === 501) return "The gateway has no such method: look up its name, and `base` of rpc.";
+  return statusHint(status).replace("a parameter: look up their names", "the request: look up its fields");
 }
 
 function statusHint(status: number): string {
@@ -237,7 +256,8 @@ function statusHint(status: number): string {
   return "The gateway does not like a parameter: look up their names and forms.";
 }
 
-function tellNothing({ findings, key, table, heeds }: TableProbe, counted: bigint | undefined): void {
+function tellNothing(probe: TableProbe, counted: bigint | undefined): void {
+  const { findings, key, table, heeds } = probe;
   findings.push(
     counted === undefined
       ? {
@@ -248,7 +268,7 @@ function tellNothing({ findings, key, table, heeds }: TableProbe, counted: bigin
         }
       : {
           kind: "no_rows",
-          key: `${key}.parameters`,
+          key: keyOf(probe, "parameters"),
           message: `no row came, and the gateway counts ${countText(counted, "row")}`,
           hint: "Look up the names of the parameters for the run and the instance.",
         },
@@ -293,9 +313,11 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
       kind: "order",
       at: "order",
       hint:
-        seen === "none"
-          ? "If ts_event is taken from the right field, write `order: none`."
-          : `Write \`order: ${seen}\`, or look up the parameter that says the order.`,
+        route.rpc !== undefined
+          ? "Rows over RPC have to come in the order of their time: look for a field of the request that asks for it, and name it under `parameters.fixed`; or ts_event is another field."
+          : seen === "none"
+            ? "If ts_event is taken from the right field, write `order: none`."
+            : `Write \`order: ${seen}\`, or look up the parameter that says the order.`,
     });
   }
   const source = map.columns.seq;

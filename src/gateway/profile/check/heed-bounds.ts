@@ -1,6 +1,7 @@
 import { countText } from "../../../model/text/plural.ts";
 import { floorDivide, formatTime, type Nanoseconds } from "../../../model/time.ts";
 import { nsOfUnit } from "../../rest/written-bounds.ts";
+import { refusalText } from "./asker.ts";
 import { unitText } from "./column-look.ts";
 import { missingFrom, type SampleRow, settled } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
@@ -77,6 +78,8 @@ function distance(times: readonly Nanoseconds[], time: Nanoseconds, place: numbe
 interface Told {
   readonly outcome: Outcome;
   readonly told: string;
+  /** Whether rows came, and none of them from where the bound says. */
+  readonly isOpposite?: boolean;
 }
 
 function judge(
@@ -96,6 +99,7 @@ function judge(
     const where = side === "from" ? "before" : "after";
     return {
       outcome: "leaks",
+      isOpposite: !page.rows.some(isInside),
       told: `${asked} brought ${countText(leaked.length, "row")} from ${where} it, such as one of ${formatTime(leaked[0]!.ts!)}`,
     };
   }
@@ -138,7 +142,7 @@ function judge(
 }
 
 function statusOf({ told, fault }: Page): string {
-  return fault === undefined ? `status ${told.status}` : fault.message;
+  return fault === undefined ? refusalText(told) : fault.message;
 }
 
 function tellOutcomes(
@@ -162,6 +166,15 @@ function tellOutcomes(
         hint: `Bounds are sent in ${unit}, and the gateway reads a ${isSmall ? "finer" : "coarser"} unit: set \`times: { unit: … }\`.`,
       },
     );
+    return;
+  }
+  if (from?.isOpposite === true && to?.isOpposite === true) {
+    const { parameters } = route;
+    tellHeed(probe, "from and to", `${from.told}; ${to.told}: each is taken for the other`, {
+      kind: "bounds",
+      at: "parameters.from",
+      hint: `Swap the two: \`from: ${parameters.to}\` and \`to: ${parameters.from}\`.`,
+    });
     return;
   }
   for (const [side, one] of [

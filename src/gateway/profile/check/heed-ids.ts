@@ -1,6 +1,7 @@
 import { tables } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { countText } from "../../../model/text/plural.ts";
+import { refusalText } from "./asker.ts";
 import type { SampleRow } from "./sample.ts";
 import {
   askRows,
@@ -61,8 +62,8 @@ function tellNobody(
   const { told, rows } = page;
   if (isGiven(page) && rows.length > 0) {
     tellHeed(probe, what, `brought ${countText(rows.length, "row")}`, { kind: "not_filtered", at, hint });
-  } else if (told.status >= 500) tellUnchecked(probe, what, `the gateway answers with status ${told.status}`);
-  else tellHeed(probe, what, isGiven(page) ? "brought no rows" : `is answered with status ${told.status}`);
+  } else if (told.status >= 500) tellUnchecked(probe, what, `the gateway answers with ${refusalText(told)}`);
+  else tellHeed(probe, what, isGiven(page) ? "brought no rows" : `is answered with ${refusalText(told)}`);
 }
 
 async function checkOther(
@@ -76,7 +77,7 @@ async function checkOther(
     const page = await askRows(probe, { run: other.runId, instance: other.instanceId });
     const name = `${other.instanceId}/${other.runId}`;
     if (!isGiven(page))
-      return tellUnchecked(probe, what, `${name} is answered with status ${page.told.status}`);
+      return tellUnchecked(probe, what, `${name} is answered with ${refusalText(page.told)}`);
     if (page.rows.length === 0) return tellUnchecked(probe, what, `${name} has no rows of this table`);
     const own = new Set(sample.map(({ node }) => node.text));
     const same = page.rows.filter(({ node }) => own.has(node.text)).length;

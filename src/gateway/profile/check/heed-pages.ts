@@ -1,5 +1,6 @@
 import { agreeing, countText } from "../../../model/text/plural.ts";
 import type { Pages } from "../profile.ts";
+import { refusalText } from "./asker.ts";
 import { fieldsAround, nextOf, placeText, shortText, signOfNext, valueAt } from "./row-page.ts";
 import { missingFrom, orderOf, type SampleRow } from "./sample.ts";
 import {
@@ -36,7 +37,7 @@ function tellLimit(probe: TableProbe, name: string, few: number, page: Page): bo
       ? "parameters.limit"
       : "pages.size";
   if (!isGiven(page)) {
-    tellHeed(probe, "limit", `${name}=${few} is answered with status ${page.told.status}`, {
+    tellHeed(probe, "limit", `${name}=${few} is answered with ${refusalText(page.told)}`, {
       kind: "not_heeded",
       at,
       hint: "The gateway refuses this limit: look up the parameter's name and which values it takes.",
@@ -61,11 +62,13 @@ function tellNoPages(probe: TableProbe, { told, around }: Page): void {
   if (sign === undefined) return;
   const { where, value, by } = sign;
   const so =
-    by === "link"
-      ? "pages: { by: link }"
-      : by === "address"
-        ? `pages: { by: address, next: ${where} }`
-        : `pages: { by: cursor, send: …, next: ${where} }`;
+    probe.route.rpc !== undefined
+      ? `pages: { send: …, next: ${where} }`
+      : by === "link"
+        ? "pages: { by: link }"
+        : by === "address"
+          ? `pages: { by: address, next: ${where} }`
+          : `pages: { by: cursor, send: …, next: ${where} }`;
   tellHeed(
     probe,
     "pages",
@@ -160,6 +163,7 @@ async function checkJoin(
     first,
     second,
     same: again === next,
+    goesOn: again !== undefined,
     hint:
       pages.by === "cursor"
         ? `The gateway ignores \`${pages.send}\`: look up the parameter that takes the cursor.`
@@ -195,6 +199,7 @@ async function checkCounted(
     first,
     second,
     same: false,
+    goesOn: false,
     hint: `The gateway ignores \`${pages.send}\`: look up how it pages.`,
   });
   if (pages.by !== "number" || pages.first === 0) return;
@@ -228,6 +233,8 @@ interface Joined {
   readonly second: Page;
   /** Whether the second page names itself as the next. */
   readonly same: boolean;
+  /** Whether it names one. */
+  readonly goesOn: boolean;
   /** What to do where the first page came again. */
   readonly hint: string;
 }
@@ -244,10 +251,10 @@ function tellJoin(probe: TableProbe, at: string, joined: Joined): void {
 /** What is wrong where two pages are not the beginning of the sample; undefined where no row is twice or left out. */
 function joinFault(
   { route }: TableProbe,
-  { sent, sample, first, second, same, hint }: Joined,
+  { sent, sample, first, second, same, goesOn, hint }: Joined,
 ): { readonly told: string; readonly hint: string } | undefined {
   if (!isGiven(second)) {
-    const status = second.fault?.message ?? `status ${second.told.status}`;
+    const status = second.fault?.message ?? refusalText(second.told);
     return { told: `${sent} is answered with ${status}`, hint: "Look up how the gateway pages." };
   }
   if (same || isSame(first, second)) return { told: `${sent} brought the first page again`, hint };
@@ -270,7 +277,15 @@ function joinFault(
     };
   }
   const missing = isPart ? missingFrom(known, all).length : 0;
-  if (missing === 0) return undefined;
+  if (missing === 0) {
+    // an empty page that names another may be a stretch without rows
+    return isPart && second.rows.length === 0 && !goesOn
+      ? {
+          told: `${sent} brought no rows, and ${countText(sample.length - first.rows.length, "row")} seen before lie behind the first page`,
+          hint,
+        }
+      : undefined;
+  }
   return {
     told: `${countText(missing, "row")} ${agreeing(missing, "is", "are")} missing between the first page and ${sent}`,
     hint: "Look up how the gateway pages: rows lie between two pages that neither has.",

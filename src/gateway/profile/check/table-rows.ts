@@ -3,7 +3,7 @@ import type { RowMap } from "../../../model/profile/row-map.ts";
 import type { Table } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import type { RestRoute } from "../profile.ts";
-import { type AskedFor, type Asker, NoMoreRequests, type Told } from "./asker.ts";
+import { type AskedFor, type Asker, type CheckedRoute, NoMoreRequests, type Told } from "./asker.ts";
 import { type JsonNode, type JsonObject, nodeAt } from "./json-node.ts";
 import type { Finding, HeedCheck } from "./profile-check.ts";
 import { type RowPage, rowsOf } from "./row-page.ts";
@@ -12,7 +12,7 @@ import { type SampleRow, sampleOf, scalarText } from "./sample.ts";
 /** A table of a run that is being checked, and what was found so far. */
 export interface TableProbe {
   readonly table: Table;
-  readonly route: RestRoute;
+  readonly route: CheckedRoute;
   readonly map: RowMap;
   readonly run: RunRef;
   readonly asker: Asker;
@@ -111,18 +111,33 @@ export function limitName({ pages, parameters }: RestRoute): string | undefined 
   return pages.by === "offset" || pages.by === "number" ? pages.size : parameters.limit;
 }
 
+/** What a profile calls another thing over RPC. */
+const rpcKeys: Readonly<Record<string, string>> = {
+  path: "method",
+  // no profile says the order of rows over RPC: the method has to have it
+  order: "method",
+  "rows.array": "rows",
+  "rows.media_types": "rows",
+};
+
+/** The profile's key for something of how a table is asked for. */
+export function keyOf({ key, route }: Pick<TableProbe, "key" | "route">, at: string): string {
+  // how rows become canonical is said beside RPC
+  return route.rpc === undefined || at === "ties" ? `${key}.${at}` : `rpc.${key}.${rpcKeys[at] ?? at}`;
+}
+
 /** Tells whether the gateway heeds something, and what is wrong where it does not. */
 export function tellHeed(
-  { heeds, findings, key }: TableProbe,
+  probe: TableProbe,
   what: string,
   told: string,
   wrong?: Pick<Finding, "kind" | "hint"> & { readonly at: string },
 ): void {
-  heeds.push({ what, result: wrong === undefined ? "ok" : "wrong", told });
+  probe.heeds.push({ what, result: wrong === undefined ? "ok" : "wrong", told });
   if (wrong === undefined) return;
-  findings.push({
+  probe.findings.push({
     kind: wrong.kind,
-    key: `${key}.${wrong.at}`,
+    key: keyOf(probe, wrong.at),
     message: `${what}: ${told}`,
     hint: wrong.hint,
   });

@@ -4,8 +4,9 @@ import type { RunRef } from "../../../model/source.ts";
 import { statusHints } from "../../http/error-answer.ts";
 import { HttpSession } from "../../http/http-session.ts";
 import type { GatewayOptions } from "../../options.ts";
-import { Asker, jsonOf, NoMoreRequests, type Told } from "../check/asker.ts";
+import { type Asker, jsonOf, NoMoreRequests, type Told } from "../check/asker.ts";
 import { arraysIn, type JsonNode, type JsonObject, readJsonText } from "../check/json-node.ts";
+import { RestAsker } from "../check/rest-asker.ts";
 import { pathText, signOfNext } from "../check/row-page.ts";
 import { columnLines, scalar } from "./column-lines.ts";
 import { listOfPath, type ParameterRole, parameterRole, tableOfPath } from "./guessed-names.ts";
@@ -38,7 +39,7 @@ const mostShown = 20;
 export async function draftProfile({ gateway, name, described, run, signal }: DraftRequest): Promise<string> {
   await using session = new HttpSession(gateway);
   const base = described?.base ?? "";
-  const asker = new Asker(session, base, signal, mostRequests);
+  const asker = new RestAsker(session, base, signal, mostRequests);
   const lines = [
     '# A draft: read each line against the gateway\'s documentation. "?" is what rows cannot show; no such profile loads.',
     "profile: 1",

@@ -162,7 +162,8 @@ class RpcCompiler {
       );
     }
     checkRowFields(table, map, layout.row, at, this.#context);
-    return { ...request, ...layout, map, largestLimit: own.largest_limit ?? file.largest_limit };
+    const answer = { rows: rowsPath, next: pages === "none" ? undefined : pages.next };
+    return { ...request, ...layout, answer, map, largestLimit: own.largest_limit ?? file.largest_limit };
   }
 
   documents(documents: DocumentsFile): RpcDocuments {
