@@ -5,7 +5,7 @@ import type { Column, Table } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { planMessage } from "../../row/wire/json-plan.ts";
 import { JsonTranscoder } from "../../row/wire/json-transcoder.ts";
-import { RowTranscoder, type WireColumn } from "../../row/wire/row-transcoder.ts";
+import { type OddRow, RowTranscoder, type WireColumn } from "../../row/wire/row-transcoder.ts";
 import { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import type { PageTranscoder } from "./page-reader.ts";
 
@@ -26,13 +26,37 @@ export function foreignRows(
 ): ForeignRows {
   const whole = map ?? ownNames(table);
   const columns = flatColumns(table, whole, message, run);
-  if (columns !== undefined) return { transcoder: new RowTranscoder(table, columns), normaliser: undefined };
+  const byJson = () => rowsByJson(table, whole, message, run, onUnknownField);
+  if (columns === undefined) return byJson();
+  return { transcoder: new RowTranscoder(table, columns, oddRows(byJson)), normaliser: undefined };
+}
+
+function rowsByJson(
+  table: Table,
+  map: RowMap,
+  message: DescMessage,
+  run: RunRef,
+  onUnknownField: (path: readonly string[]) => void,
+) {
   const read = planMessage(message);
   // the profile was not loaded with such a message
   if ("unreadable" in read) throw new RunvaultError("internal", `${message.typeName} cannot be read`);
   return {
     transcoder: new JsonTranscoder(read.plan),
-    normaliser: new RowNormaliser(table, whole, run, { onUnknownField }),
+    normaliser: new RowNormaliser(table, map, run, { onUnknownField }),
+  };
+}
+
+/** Rows that the flat way has nothing for go the other way, one by one, which says what is wrong with them. */
+function oddRows(byJson: () => ReturnType<typeof rowsByJson>): OddRow {
+  let made: ReturnType<typeof rowsByJson> | undefined;
+  return (index, start, end) => {
+    made ??= byJson();
+    const steps = made.transcoder.transcode({ ...index, rows: 1, places: Int32Array.of(start, end) });
+    let step = steps.next();
+    while (!step.done) step = steps.next();
+    const [json = new Uint8Array(0)] = step.value.chunks;
+    return made.normaliser.row(json.subarray(0, json.byteLength - 1));
   };
 }
 
@@ -50,8 +74,8 @@ function ownNames({ columns }: Table): RowMap {
 }
 
 /**
- * Where each column comes from, where renames and fixed values alone make the rows canonical: every field of the message
- * is one column, of its own type. Undefined where anything else is to be done.
+ * Where each column comes from, where renames, fixed values, units of whole times and words of enums and bools alone make
+ * the rows canonical: every field of the message is one column. Undefined where anything else is to be done.
  */
 export function flatColumns(
   table: Table,
@@ -97,13 +121,48 @@ function wireColumn(
       const { path, unit, words, optional } = source;
       const [name, ...deeper] = path;
       const field = message.fields.find((one) => one.name === name);
-      if (field === undefined || deeper.length > 0 || words !== undefined) return undefined;
-      if (unit !== undefined && unit !== "ns") return undefined;
+      if (field === undefined || deeper.length > 0) return undefined;
+      const texts = wordTexts(column, field, words);
+      if (texts !== undefined) return { number: field.number, words: texts, isBool: field.enum === undefined };
+      if (words !== undefined || unit === "rfc3339") return undefined;
+      if (unit !== undefined && unit !== "ns") {
+        const isCount = field.fieldKind === "scalar" && field.presence === implicitPresence;
+        return isCount && field.scalar === ScalarType.INT64
+          ? { number: field.number, zeros: zerosOf[unit] }
+          : undefined;
+      }
       return isOwnType(column, field, optional === true) ? { number: field.number } : undefined;
     }
     default:
       return undefined;
   }
+}
+
+const zerosOf = { us: 3, ms: 6, s: 9 } as const;
+
+/** The inside of a JSON string for each number of an enum or a bool; undefined where the field is neither. */
+function wordTexts(
+  { kind }: Column,
+  field: DescField,
+  words: Extract<ColumnSource, { readonly kind: "field" }>["words"],
+): ReadonlyMap<number, string> | undefined {
+  if (kind !== "string" || field.presence !== implicitPresence) return undefined;
+  const textOf = (wire: string | boolean) => words?.find((word) => word.wire === wire)?.column;
+  const texts = new Map<number, string>();
+  const add = (number: number, text: string | undefined) => {
+    if (text !== undefined && !texts.has(number)) texts.set(number, inside(text));
+  };
+  if (field.fieldKind === "enum") {
+    const named = new Map<number, string>();
+    // of several names for one number, the first
+    for (const { number, name } of field.enum.values) if (!named.has(number)) named.set(number, name);
+    for (const [number, name] of named) add(number, words === undefined ? name : textOf(name));
+    return texts;
+  }
+  if (field.fieldKind !== "scalar" || field.scalar !== ScalarType.BOOL || words === undefined) return undefined;
+  add(1, textOf(true));
+  add(0, textOf(false));
+  return texts;
 }
 
 /** Whether the wire has just what the column takes; what is not on the wire has to be the column's empty value. */

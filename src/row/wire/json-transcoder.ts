@@ -8,6 +8,8 @@ import type { PageLines } from "./row-transcoder.ts";
 import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 
 const chunkBytes = 512 * 1024;
+/** Of a row alone, which grows where it is more. */
+const lineBytes = 4 * 1024;
 /** Most fields of a row that its descriptor does not know. */
 const mostUnknown = 1000;
 /** Most bytes of a value that is no text. */
@@ -58,7 +60,7 @@ export class JsonTranscoder {
   #fillChunk({ page, places }: PageIndex, from: number, rows: number) {
     this.#page = page;
     this.#pageView = new DataView(page.buffer, page.byteOffset, page.byteLength);
-    this.#use(Buffer.allocUnsafeSlow(chunkBytes));
+    this.#use(Buffer.allocUnsafeSlow(rows - from === 1 ? lineBytes : chunkBytes));
     this.#at = 0;
     let row = from;
     for (; row < rows && (row === from || this.#at < chunkBytes - chunkBytes / 8); row++) {

@@ -19,15 +19,28 @@ export interface WireKey {
 export type WireColumn =
   /** A field of the column's own type, by its number. */
   | { readonly number: number }
+  /** The same, but a count of a coarser unit, of 10^zeros nanoseconds. */
+  | { readonly number: number; readonly zeros: number }
+  /** An enum's field, or a bool's: the inside of a JSON string for each of its numbers. */
+  | { readonly number: number; readonly words: ReadonlyMap<number, string>; readonly isBool: boolean }
   /** The same text in every row, as the inside of a JSON string, or a number's own text. */
   | { readonly text: string };
+
+/**
+ * The whole line of a row that these columns have nothing for: a number without a word, a time beyond 64 bits, a decimal
+ * that is none or has an exponent.
+ */
+export type OddRow = (index: PageIndex, start: number, end: number) => Uint8Array;
+
+/** Thrown, and caught where a row begins, for one that is odd. */
+const odd = new Error("an odd row");
 
 /** A page's rows as canonical lines. */
 export interface PageLines {
   /** Whole lines, each with its end. */
   readonly chunks: readonly Uint8Array[];
   readonly rows: number;
-  /** Key of the first row; undefined where there are no rows. */
+  /** Key of the first row; undefined where there are no rows, or nothing tells it. */
   readonly first: WireKey | undefined;
 }
 
@@ -39,6 +52,13 @@ const seqKind = 3;
 const tsEventKind = 4;
 const uint32Kind = 5;
 const doubleKind = 6;
+const unitKind = 7;
+const enumKind = 8;
+const boolKind = 9;
+/** Of another message: the default contract's decimals are what the gateway writes. */
+const exactKind = 10;
+
+const int64Max = 2n ** 63n - 1n;
 
 // as large as REST's chunks: the reader's buffers are made for these
 const chunkBytes = 512 * 1024;
@@ -78,6 +98,11 @@ export class RowTranscoder {
   readonly #wireTypes: Uint8Array;
   /** Text of each column that is the same in every row. */
   readonly #fixed: readonly (Buffer | undefined)[];
+  readonly #words: readonly (ReadonlyMap<number, Buffer> | undefined)[];
+  /** Of times in a coarser unit: how many zeros follow, and the largest that fits. */
+  readonly #zeros: Uint8Array;
+  readonly #mostUnits: Float64Array;
+  readonly #oddRow: OddRow | undefined;
   /** Whether fields stand in another order on the wire than columns in the line. */
   readonly #isReordered: boolean;
   /** Whether fields that nobody knows stand in the member `extra`, as a profile has them, or beside the columns. */
@@ -98,17 +123,31 @@ export class RowTranscoder {
   #seqHigh = 0;
   #seqLow = 0;
 
-  /** `wire` says where each column comes from in another message than the contract's. */
-  constructor(table: Table, wire?: readonly WireColumn[]) {
+  /**
+   * `wire` says where each column comes from in another message than the contract's, whose odd rows `oddRow` makes lines
+   * of.
+   */
+  constructor(table: Table, wire?: readonly WireColumn[], oddRow?: OddRow) {
+    const isStrict = oddRow !== undefined;
     const { columns } = table;
     const sources = wire ?? ownColumns(table);
     const numbers = sources.map((column) => ("number" in column ? column.number : undefined));
     this.#fixed = sources.map((column) => ("text" in column ? Buffer.from(column.text) : undefined));
+    this.#oddRow = oddRow;
+    this.#words = sources.map((column) =>
+      "words" in column
+        ? new Map([...column.words].map(([number, text]) => [number, Buffer.from(text)]))
+        : undefined,
+    );
+    this.#zeros = Uint8Array.from(sources, (column) => ("zeros" in column ? column.zeros : 0));
+    this.#mostUnits = Float64Array.from(this.#zeros, (zeros) =>
+      Math.min(Number.MAX_SAFE_INTEGER, Number(int64Max / 10n ** BigInt(zeros))),
+    );
     this.#inExtra = wire !== undefined;
     const inLine = numbers.filter((number) => number !== undefined);
     this.#isReordered = inLine.some((number, i) => i > 0 && number < inLine[i - 1]!);
     this.#columns = columns;
-    this.#kinds = Uint8Array.from(columns, kindOf);
+    this.#kinds = Uint8Array.from(columns, (column, i) => kindIn(column, sources[i]!, isStrict));
     const leads = columns.map((column, i) => {
       const before = i === 0 ? "{" : `${isQuoted(columns[i - 1]!) ? '"' : ""},`;
       return Buffer.from(`${before}${JSON.stringify(column.name)}:${isQuoted(column) ? '"' : ""}`);
@@ -123,7 +162,9 @@ export class RowTranscoder {
     });
     this.#leads = Int32Array.from(words);
     this.#tail = Buffer.from(isQuoted(columns.at(-1)!) ? '"}\n' : "}\n");
-    this.#wireTypes = Uint8Array.from(columns, wireTypeOf);
+    this.#wireTypes = Uint8Array.from(columns, (column, i) =>
+      "words" in sources[i]! ? wireType.varint : wireTypeOf(column),
+    );
     this.#columnOfTag = new Int16Array(16_384).fill(-1);
     const byNumber = new Map<number, number>();
     numbers.forEach((number, i) => {
@@ -133,10 +174,11 @@ export class RowTranscoder {
       if (tag < this.#columnOfTag.length) this.#columnOfTag[tag] = i;
     });
     this.#columnOfNumber = byNumber;
-    this.#fixedBytes = leads.reduce(
-      (sum, { length }, i) => sum + length + valueBytes + (this.#fixed[i]?.length ?? 0),
-      64,
-    );
+    const textBytes = (i: number) => {
+      const words = [...(this.#words[i]?.values() ?? [])].map(({ length }) => length);
+      return Math.max(this.#fixed[i]?.length ?? 0, ...words);
+    };
+    this.#fixedBytes = leads.reduce((sum, { length }, i) => sum + length + valueBytes + textBytes(i), 64);
     this.#valueAt = new Int32Array(columns.length);
   }
 
@@ -160,7 +202,8 @@ export class RowTranscoder {
   }
 
   /** As many rows as go into one chunk, one at least, and the number of the row behind them. */
-  #fillChunk({ page, places }: PageIndex, from: number, rows: number) {
+  #fillChunk(index: PageIndex, from: number, rows: number) {
+    const { page, places } = index;
     this.#page = page;
     this.#pageView = new DataView(page.buffer, page.byteOffset, page.byteLength);
     let first: WireKey | undefined;
@@ -174,19 +217,43 @@ export class RowTranscoder {
       else if (this.#at + needed > this.#out.length) break;
       this.#tsHigh = this.#tsLow = this.#seqHigh = this.#seqLow = 0;
       const lineAt = this.#at;
-      const isUsual = this.#isReordered ? this.#rowByPlaces(start, end) : this.#rowInOrder(start, end);
-      if (!isUsual) {
-        this.#at = lineAt;
-        this.#rowInAnyOrder(start, end);
+      if (this.#oddRow === undefined) this.#row(start, end);
+      else {
+        try {
+          this.#row(start, end);
+        } catch (thrown) {
+          if (thrown !== odd) throw thrown;
+          this.#at = lineAt;
+          this.#put(this.#oddRow(index, start, end));
+        }
       }
       if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong();
-      if (row === from) first = this.#key();
+      if (row === from && this.#oddRow === undefined) first = this.#key();
     }
     const chunk = this.#out.subarray(0, this.#at);
     // neither the page nor the chunk is held longer than their reader holds them
     this.#page = this.#out = Buffer.alloc(0);
     this.#pageView = this.#outView = new DataView(new ArrayBuffer(0));
     return { chunk, first, next: row };
+  }
+
+  #row(start: number, end: number): void {
+    const lineAt = this.#at;
+    if (this.#isReordered ? this.#rowByPlaces(start, end) : this.#rowInOrder(start, end)) return;
+    this.#at = lineAt;
+    this.#rowInAnyOrder(start, end);
+  }
+
+  /** A line that was made elsewhere. */
+  #put(line: Uint8Array): void {
+    const written = this.#out.subarray(0, this.#at);
+    if (this.#at + line.byteLength > this.#out.length) {
+      this.#useChunk(written.length + line.byteLength);
+      this.#out.set(written);
+      this.#at = written.length;
+    }
+    this.#out.set(line, this.#at);
+    this.#at += line.byteLength;
   }
 
   #useChunk(needed: number): void {
@@ -335,19 +402,41 @@ export class RowTranscoder {
       this.#at = at + fixed.copy(this.#out, at);
       return;
     }
-    if (this.#kinds[column] === textKind) {
+    const kind = this.#kinds[column]!;
+    if (kind === textKind || kind === exactKind) {
       this.#at = at;
+      return;
+    }
+    if (kind === enumKind || kind === boolKind) {
+      this.#word(column, at, 0);
       return;
     }
     this.#out[at] = 48;
     this.#at = at + 1;
   }
 
+  #word(column: number, at: number, number: number): void {
+    const word = this.#words[column]!.get(number);
+    if (word === undefined) throw odd;
+    const out = this.#out;
+    for (let i = 0; i < word.length; i++) out[at + i] = word[i]!;
+    this.#at = at + word.length;
+  }
+
+  /** A time in a coarser unit, as nanoseconds: its digits, and zeros. */
+  #units(column: number, at: number): void {
+    const units = this.#high * 0x1_0000_0000 + (this.#low >>> 0);
+    if (Math.abs(units) > this.#mostUnits[column]!) throw odd;
+    let to = writeInt64(this.#outView, at, this.#high, this.#low);
+    if (units !== 0) for (let zeros = this.#zeros[column]!; zeros > 0; zeros--) this.#out[to++] = 48;
+    this.#at = to;
+  }
+
   /** Writes the value at `at`, and returns where it ends on the wire. */
   #value(column: number, at: number, end: number): number {
     const to = this.#lead(column);
     const kind = this.#kinds[column]!;
-    if (kind === textKind) {
+    if (kind === textKind || kind === exactKind) {
       let length = this.#page[at]!;
       let start = at + 1;
       if (length >= 0x80) {
@@ -357,8 +446,10 @@ export class RowTranscoder {
       }
       const stop = start + length;
       if (!(stop <= end)) throw truncated();
-      let written = writePlain(this.#outView, to, this.#pageView, start, stop);
-      if (written < 0) written = writeEscaped(this.#out, to, this.#page, start, stop);
+      const kept = kind === exactKind ? decimalEnd(this.#page, start, stop) : stop;
+      if (kept < 0) throw odd;
+      let written = writePlain(this.#outView, to, this.#pageView, start, kept);
+      if (written < 0) written = writeEscaped(this.#out, to, this.#page, start, kept);
       if (written < 0) throw malformed(`${this.#columns[column]!.name} is not UTF-8`);
       this.#at = written;
       return stop;
@@ -390,6 +481,17 @@ export class RowTranscoder {
         break;
       case uint64Kind:
         this.#at = writeUint64(this.#outView, to, high, low);
+        break;
+      case unitKind:
+        this.#units(column, to);
+        break;
+      case enumKind:
+        // negative ones have all 64 bits on the wire; what has other bits up there is no number of an enum
+        if (high !== low >> 31) throw odd;
+        this.#word(column, to, low | 0);
+        break;
+      case boolKind:
+        this.#word(column, to, high === 0 && low === 0 ? 0 : 1);
         break;
       default:
         if (high !== 0) throw malformed(`${this.#columns[column]!.name} does not fit 32 bits`);
@@ -431,6 +533,12 @@ function ownColumns(table: Table): readonly WireColumn[] {
   return rowMessage(table).fields.map(({ number }) => ({ number }));
 }
 
+function kindIn(column: Column, source: WireColumn, isStrict: boolean): number {
+  if ("words" in source) return source.isBool ? boolKind : enumKind;
+  if (isStrict && column.kind === "exact") return exactKind;
+  return "zeros" in source ? unitKind : kindOf(column);
+}
+
 function kindOf({ name, kind }: Column): number {
   switch (kind) {
     case "string":
@@ -456,6 +564,36 @@ function wireTypeOf({ kind }: Column): number {
 /** Whether the canonical line has the value in quotes: all but small integers and doubles. */
 function isQuoted({ kind }: Column): boolean {
   return kind !== "uint32" && kind !== "double";
+}
+
+/** More digits than that are looked at elsewhere. */
+const mostDigits = 100;
+
+/**
+ * Where a decimal ends without the zeros behind its fraction, as canonical lines have it; -1 for text that is neither
+ * empty nor a decimal, or has an exponent, a needless zero ahead or a zero's sign.
+ */
+function decimalEnd(page: Uint8Array, start: number, end: number): number {
+  if (start === end) return end;
+  if (end - start > mostDigits) return -1;
+  const isNegative = page[start] === 45;
+  let at = isNegative ? start + 1 : start;
+  const whole = at;
+  while (at < end && isDigit(page[at]!)) at++;
+  if (at === whole || (page[whole] === 48 && at > whole + 1)) return -1;
+  let kept = at;
+  if (at < end) {
+    if (page[at++] !== 46 || at === end) return -1;
+    for (; at < end; at++) {
+      if (!isDigit(page[at]!)) return -1;
+      if (page[at] !== 48) kept = at + 1;
+    }
+  }
+  return isNegative && page[whole] === 48 && kept === whole + 1 ? -1 : kept;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 48 && byte <= 57;
 }
 
 function lineTooLong(): RunvaultError {
