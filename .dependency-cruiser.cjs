@@ -235,6 +235,7 @@ const folders = {
     within: [
       "contract",
       "documents",
+      "given-instances",
       "keep-once",
       "notices",
       "optional-answer",
@@ -269,7 +270,7 @@ const folders = {
   },
   "gateway/profile/rows": {
     doors: ["foreign-row", "row-normaliser", "remap-lines"],
-    within: ["careful-row", "foreign-json", "row-plan"],
+    within: ["careful-row", "foreign-json", "likely-times", "row-plan"],
   },
   "gateway/http": {
     doors: [],

@@ -1,33 +1,33 @@
 import { RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
-import type { GatewaySource } from "./gateway.ts";
+import type { GatewayLists, GatewaySource } from "./gateway.ts";
+import { withGiven } from "./given-instances.ts";
 import type { HttpSession } from "./http/http-session.ts";
-import type { Profile } from "./profile/profile.ts";
+import type { Profile, RestProfile, RpcProfile } from "./profile/profile.ts";
 import { profileRestSource } from "./rest/profile-rest-source.ts";
 import { profileRpcSource } from "./rpc/profile-rpc-source.ts";
 import type { TransportChoice } from "./transport-choice.ts";
 
 /**
  * The source that a profile describes. Where it describes both transports, and neither is asked for alone, each table
- * comes over REST where it has a path; lists, facts and documents over RPC where they have a method. Throws
- * `invalid_argument` for a transport that it does not describe.
+ * comes over REST where it has a path; lists, facts and documents over RPC where they have a method, and over REST where
+ * RPC has no answer. Throws `invalid_argument` for a transport that it does not describe.
  */
 export function describedSource(
   session: HttpSession,
   profile: Profile,
   transport: TransportChoice,
 ): GatewaySource {
-  const rest =
-    profile.rest === undefined || transport === "rpc"
-      ? undefined
-      : profileRestSource(session, profile, profile.rest);
-  const rpc =
-    profile.rpc === undefined || transport === "rest"
-      ? undefined
-      : profileRpcSource(session, profile, profile.rpc);
-  if (rest !== undefined && rpc !== undefined) return bothSources(profile, rest, rpc);
-  const only = rest ?? rpc;
-  if (only !== undefined) return only;
+  const { rest, rpc } = profile;
+  if (transport === "auto" && rest !== undefined && rpc !== undefined) {
+    return bothSources(session, profile, rest, rpc);
+  }
+  if (transport !== "rpc" && rest !== undefined) {
+    return { ...profileRestSource(session, profile, rest), described: describedBy(profile, rest) };
+  }
+  if (transport !== "rest" && rpc !== undefined) {
+    return { ...profileRpcSource(session, profile, rpc), described: describedBy(profile, rpc) };
+  }
   throw new RunvaultError(
     "invalid_argument",
     `the profile ${profile.name} describes no ${transport === "rest" ? "REST" : "RPC"}`,
@@ -35,25 +35,45 @@ export function describedSource(
   );
 }
 
-function bothSources(profile: Profile, rest: GatewaySource, rpc: GatewaySource): GatewaySource {
-  const hasRoute = (table: TableName) => profile.rest?.tables[table] !== undefined;
-  const of = (table: TableName) => (hasRoute(table) ? rest : rpc);
-  const hasFacts = profile.rpc?.documents.facts !== undefined;
-  const facts = hasFacts ? rpc : rest;
-  const otherFacts = hasFacts && profile.rest?.documents.facts !== undefined ? rest : undefined;
+/** A table that the profile has over another transport alone is not asked for over this one. */
+function describedBy(
+  { described, none, name }: Profile,
+  { tables }: Pick<RestProfile, "tables"> | Pick<RpcProfile, "tables">,
+) {
+  return { tables: described.filter((table) => tables[table] !== undefined), none, by: name };
+}
+
+function bothSources(
+  session: HttpSession,
+  profile: Profile,
+  restPart: RestProfile,
+  rpcPart: RpcProfile,
+): GatewaySource {
+  const lists: GatewayLists = {
+    async instances(signal) {
+      const isOverRpc = rpcPart.documents.instances !== undefined;
+      const [first, other] = isOverRpc ? [rpc, restPart] : [rest, rpcPart];
+      return withGiven(await first.instances(signal), other.documents.given);
+    },
+    runs: async (instanceId, signal) => (await rpc.runs(instanceId, signal)) ?? rest.runs(instanceId, signal),
+  };
+  const rest = profileRestSource(session, profile, restPart, () => lists);
+  const rpc = profileRpcSource(session, profile, rpcPart, () => lists);
+  const of = (table: TableName) => (restPart.tables[table] === undefined ? rpc : rest);
+  const haveBothFacts = rpcPart.documents.facts !== undefined && restPart.documents.facts !== undefined;
   return {
+    ...lists,
     label: rest.label,
     now: () => rest.now?.(),
     stats: rest.stats,
     retriesOf: (run) => rest.retriesOf(run),
-    ...(rest.described === undefined ? {} : { described: rest.described }),
+    described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (table) => of(table).traits?.(table),
     listings: async (signal) => (await Promise.all([rpc, rest].map((one) => one.listings!(signal)))).flat(),
-    instances: (signal) => (profile.rpc?.documents.instances === undefined ? rest : rpc).instances(signal),
-    runs: async (instanceId, signal) => (await rpc.runs(instanceId, signal)) ?? rest.runs(instanceId, signal),
-    facts: (run, bounds, signal, asked) => facts.facts(run, bounds, signal, asked),
+    facts: async (run, bounds, signal, asked) =>
+      (await rpc.facts(run, bounds, signal, asked)) ?? rest.facts(run, bounds, signal, asked),
     otherFacts: async (run, bounds, signal, asked) =>
-      otherFacts === undefined ? null : await otherFacts.facts(run, bounds, signal, asked),
+      haveBothFacts ? await rest.facts(run, bounds, signal, asked) : null,
     document: async (run, kind, signal) =>
       (await rpc.document(run, kind, signal)) ?? (await rest.document(run, kind, signal)),
     rows: (request) => of(request.table).rows(request),

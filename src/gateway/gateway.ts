@@ -10,3 +10,6 @@ export interface Gateway extends HistorySource {
 
 /** A gateway over connections that are another's to close. */
 export type GatewaySource = Omit<Gateway, typeof Symbol.asyncDispose>;
+
+/** The lists of a gateway. */
+export type GatewayLists = Pick<GatewaySource, "instances" | "runs">;

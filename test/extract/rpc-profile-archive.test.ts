@@ -1,6 +1,6 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
@@ -8,6 +8,7 @@ import { rowHash } from "../../src/row/row-hash.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { Corvid, type CorvidFaults, corvidProfile, corvidShape } from "../fixtures/foreign/corvid/corvid.ts";
+import { CorvidHttp } from "../fixtures/foreign/corvid/corvid-http.ts";
 import { withoutExtra } from "../fixtures/foreign/foreign-bench.ts";
 import { judged, type TrueRow, trueLines } from "../fixtures/foreign/foreign-truth.ts";
 
@@ -27,12 +28,53 @@ function truth(corvid: Corvid, table: TableName): string[] {
 
 let archives = 0;
 
+test.each([
+  ["a profile that speaks Connect", (text: string) => text],
+  ["a profile whose factors come by a route", factorsByRoute],
+])("%s brings the same rows", async (_name, change) => {
+  await using gateway = await CorvidHttp.open();
+  const text = (await readFile(corvidProfile, "utf8")).replace("protocol: grpc", "protocol: connect");
+  const file = join(folder, `${++archives}.yaml`);
+  await writeFile(file, change(text).replace("corvid.binpb", join(dirname(corvidProfile), "corvid.binpb")));
+  const dir = join(folder, `${++archives}`);
+  const { status, stderr } = await runInside([
+    ...["archive", `${judged.instanceId}/${judged.runId}`, "--archive", dir, "--profile", file],
+    ...["--gateway", gateway.url, "--settle", "1ms", "--quiet"],
+  ]);
+  expect([status, stderr]).toEqual([0, expect.any(String)]);
+  const archive = await openArchive(dir);
+  const manifest = await archive.manifest(judged);
+  for (const name of corvidShape.tables) {
+    expect(manifest?.tables[name]?.state).toBe("COMPLETE");
+    const lines = await segmentLines(archive, judged, name);
+    expect(lines.map((line) => withoutExtra(line, name))).toEqual(truth(gateway.corvid, name));
+  }
+});
+
+/** The profile with a path for factors, in whose rows nothing says whose they are. */
+function factorsByRoute(text: string): string {
+  const begin = text.indexOf("    factors:\n");
+  return `${text.slice(0, begin)}${text.slice(text.indexOf("  errors:"))}`
+    .replace(
+      "      run_id: session\n      instance_id: desk\n",
+      "      run_id: run\n      instance_id: instance\n",
+    )
+    .replace(
+      "  factors:\n",
+      "  factors:\n    path: /signals\n    parameters: { instance: desk, run: session, from: since, to: until, limit: most }\n",
+    );
+}
+
 /** By table: its state and the code of what kept it from more; WRONG where what is proven is not what is true. */
 async function outcome(faults: CorvidFaults, ...more: string[]) {
+  return await outcomeBy(corvidProfile, faults, ...more);
+}
+
+async function outcomeBy(file: string, faults: CorvidFaults, ...more: string[]) {
   await using corvid = await Corvid.open(faults);
   const dir = join(folder, `${++archives}`);
   const { status, stderr } = await runInside([
-    ...["archive", `${judged.instanceId}/${judged.runId}`, "--archive", dir, "--profile", corvidProfile],
+    ...["archive", `${judged.instanceId}/${judged.runId}`, "--archive", dir, "--profile", file],
     ...["--gateway", corvid.url, "--settle", "1ms", "--retries", "3", "--quiet", ...more],
   ]);
   const archive = await openArchive(dir).catch(() => null);
@@ -131,4 +173,22 @@ test.each(Object.entries(dangerous))("%s: nothing wrong is called complete", asy
   const { fills, factors, status, stderr } = await outcome(faults, "--retries", "0");
   expect(`${name}: ${fills}, ${factors}, exit ${status}\n${stderr}`).not.toMatch(/WRONG/);
   if (process.env.SHOW) console.log(`${name}: ${fills}, ${factors}, exit ${status}`);
+});
+
+test("answers that end inside a timestamp are completed by the filter, and with it ignored by nothing", async () => {
+  const text = await readFile(corvidProfile, "utf8");
+  const begin = text.indexOf("    storage:\n");
+  const file = join(folder, `${++archives}.yaml`);
+  const uncounted = `${text.slice(0, begin)}${text.slice(text.indexOf("    summary:\n"))}`;
+  await writeFile(file, uncounted.replace("corvid.binpb", join(dirname(corvidProfile), "corvid.binpb")));
+  const words: string[] = [];
+  for (const profile of [corvidProfile, file]) {
+    for (const ignores of [{}, { ignores: "filter" }] as const) {
+      const { fills, factors } = await outcomeBy(profile, { cap: 4, ...ignores }, "--retries", "0");
+      words.push(`${fills}, ${factors}`);
+    }
+  }
+  const capped = "INCOMPLETE timestamp_capped, INCOMPLETE timestamp_capped";
+  // factors have no filter here, and without counts nothing shows that a filter brings all
+  expect(words).toEqual(["COMPLETE, INCOMPLETE timestamp_capped", capped, capped, capped]);
 });

@@ -113,6 +113,21 @@ export class HttpSession implements AsyncDisposable {
     return await this.#sendOnce(request, context);
   }
 
+  /**
+   * Makes a call whose answer may refuse the token behind a status that does not, as gRPC does; where it throws
+   * `unauthenticated` and there is another token by now, once more.
+   */
+  async withOtherToken<T>(call: () => Promise<T>): Promise<T> {
+    const token = this.#token;
+    try {
+      return await call();
+    } catch (thrown) {
+      const isRefused = thrown instanceof RunvaultError && thrown.code === "unauthenticated";
+      if (!isRefused || !(await this.#hasOtherToken(token))) throw thrown;
+      return await call();
+    }
+  }
+
   /** Whether there is another token than the one that was refused; of several requests at once, one asks for it. */
   async #hasOtherToken(refused: string | undefined): Promise<boolean> {
     const { renewToken } = this.options;

@@ -11,7 +11,7 @@ export interface Http2Connection {
   readonly session: http2.ClientHttp2Session;
   /** Lets no further request on it: what is under way may end. */
   leave(): void;
-  /** What a failure of it says: of one that never spoke HTTP/2, that it does not. */
+  /** What a failure of it says: of one in the clear that never spoke HTTP/2, that it does not. */
   failure(error: Error): Error;
 }
 
@@ -75,6 +75,7 @@ export class Http2Connections {
     });
     this.#open.add(session);
     let spoke = false;
+    const isSecure = this.#address.origin.startsWith("https:");
     let fault: Error | undefined;
     const opening = this.#current;
     const leave = () => {
@@ -96,6 +97,10 @@ export class Http2Connections {
     });
     const failure = (error: Error) => {
       if (spoke) return error;
+      // HTTP/2 was agreed on, and it was closed without a word: a client's certificate may have been turned away
+      if (isSecure && fault === undefined && codeOf(error).startsWith("ERR_HTTP2")) {
+        return new errors.SocketError("other side closed");
+      }
       // its own words quote what came, which may be anything
       return codeOf(fault ?? error).startsWith("ERR_HTTP2") ? notHttp2() : (fault ?? error);
     };

@@ -12,7 +12,8 @@ import type {
 } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
 import { ownText, readJson, withoutText } from "../documents.ts";
-import type { GatewaySource } from "../gateway.ts";
+import type { GatewayLists, GatewaySource } from "../gateway.ts";
+import { withGiven } from "../given-instances.ts";
 import type { ErrorReading } from "../http/error-answer.ts";
 import { withinReach } from "../http/error-reach.ts";
 import type { HttpSession } from "../http/http-session.ts";
@@ -40,8 +41,15 @@ const json = ["application/json"];
  * name is not asked for: lists are what it gives by name then, documents and facts are null, rows `route_not_found`.
  *
  * `rows` throws `not_filtered` where the gateway gives rows of runs that cannot exist.
+ *
+ * `lists` are the gateway's over whichever transport, where this is not all of it.
  */
-export function profileRestSource(session: HttpSession, profile: Profile, rest: RestProfile): GatewaySource {
+export function profileRestSource(
+  session: HttpSession,
+  profile: Profile,
+  rest: RestProfile,
+  lists?: () => GatewayLists,
+): GatewaySource {
   const { address } = session;
   const { documents } = rest;
   const client = new RestClient(session, errorReading(rest.errors));
@@ -99,7 +107,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
   ): Promise<void> {
     if (runsAreFiltered) return;
     const parameter = route.path.includes("{instance}") ? "{instance}" : route.parameters.instance;
-    const isOnlyOne = async () => (await instances(signal)).length <= 1;
+    const isOnlyOne = async () => (await (lists?.() ?? { instances }).instances(signal)).length <= 1;
     const instanceId = `${place.instance}-runvault-none`;
     const ofNone =
       parameter === undefined
@@ -149,9 +157,10 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
 
   async function askListed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
     try {
-      const entries = await instances(signal);
+      const all = lists?.() ?? { instances, runs };
+      const entries = await all.instances(signal);
       const named = entries.find((entry) => entry.instanceId === instanceId)?.runIds ?? [];
-      const own = (await runs(instanceId, signal)) ?? [];
+      const own = (await all.runs(instanceId, signal)) ?? [];
       return {
         instances: entries.map((entry) => entry.instanceId),
         runs: [...new Set([...named, ...own.map(({ runId }) => runId)])],
@@ -328,22 +337,6 @@ function heedsBounds(route: RestRequest & FactFields, bounds: TimeBounds): boole
 
 function wireName({ tableWords }: FactFields, table: TableName): string {
   return Object.keys(tableWords).find((word) => tableWords[word] === table) ?? table;
-}
-
-/** Instances that a document lists, with those and the runs that the profile gives by name. */
-function withGiven(
-  listed: readonly InstanceEntry[],
-  given: Readonly<Record<string, readonly string[]>>,
-): readonly InstanceEntry[] {
-  const entries = listed.map(({ instanceId, runIds }) => {
-    const more = Object.hasOwn(given, instanceId) ? given[instanceId]! : [];
-    return { instanceId, runIds: [...new Set([...runIds, ...more])] };
-  });
-  const names = new Set(listed.map(({ instanceId }) => instanceId));
-  for (const [instanceId, runIds] of Object.entries(given)) {
-    if (!names.has(instanceId)) entries.push({ instanceId, runIds: [...runIds] });
-  }
-  return entries;
 }
 
 /** What the profile says of errors; a code that it does not name goes by the status. */

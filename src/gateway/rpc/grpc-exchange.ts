@@ -31,7 +31,7 @@ export function grpcExchange(session: HttpSession, rules: RpcRules): RpcExchange
     // compressed as a message, never as an answer
     "accept-encoding": "identity",
   };
-  return async (prefix, call, context) => {
+  const attempt: RpcExchange = async (prefix, call, context) => {
     const { place } = context;
     const path = prefix + methodPath(call.method);
     const body = framed(call.request);
@@ -46,6 +46,7 @@ export function grpcExchange(session: HttpSession, rules: RpcRules): RpcExchange
       answer.body.close();
     }
   };
+  return (prefix, call, context) => session.withOtherToken(() => attempt(prefix, call, context));
 }
 
 function framed(message: Uint8Array): Buffer {

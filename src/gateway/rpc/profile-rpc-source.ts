@@ -15,13 +15,15 @@ import type {
 } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
 import { ownText, withoutText } from "../documents.ts";
-import type { GatewaySource } from "../gateway.ts";
+import type { GatewayLists, GatewaySource } from "../gateway.ts";
+import { withGiven } from "../given-instances.ts";
 import { withinReach } from "../http/error-reach.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
 import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
 import { optionalFacts } from "../optional-facts.ts";
 import type { Profile, RestRequest, RpcProfile, RpcRequest, RpcRoute } from "../profile/profile.ts";
+import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import { type RequestValues, requestMessage } from "../profile/rpc/request-message.ts";
 import {
   absentCodes,
@@ -92,8 +94,15 @@ interface Asked extends TimeBounds {
  *
  * `rows` throws `not_filtered` where the gateway gives rows of runs that cannot exist, and `stream_cut` where the pages
  * stop making sense.
+ *
+ * `lists` are the gateway's over whichever transport, where this is not all of it.
  */
-export function profileRpcSource(session: HttpSession, profile: Profile, rpc: RpcProfile): GatewaySource {
+export function profileRpcSource(
+  session: HttpSession,
+  profile: Profile,
+  rpc: RpcProfile,
+  lists?: () => GatewayLists,
+): GatewaySource {
   const { address } = session;
   const { documents } = rpc;
   const { client, rules, prefix } = profileRpcClient(session, rpc);
@@ -149,10 +158,12 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
       const listed = await list(instanceId);
       if (listed.length === 0 || runsAreFiltered) return listed;
       const ofNone = await nullOnAbsence(noInstance, () => list(`${instanceId}-runvault-none`));
-      if ((ofNone ?? []).length > 0 && (await instances(signal)).length > 1) {
+      const all = lists?.() ?? { instances };
+      if ((ofNone ?? []).length > 0 && (await all.instances(signal)).length > 1) {
+        const field = route.places.instance?.join(".");
         throw new RunvaultError(
           "not_filtered",
-          `${route.method.name} lists the same runs for every instance: it ignores ${route.places.instance?.join(".")}`,
+          `${route.method.name} lists the same runs for every instance: ${field === undefined ? "nothing in its request names one" : `it ignores ${field}`}`,
           {
             place: placeOf(route, { instance: instanceId }),
             hint: "Correct the profile: runs would be taken for those of another instance.",
@@ -193,9 +204,10 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
 
   async function askListed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
     try {
-      const entries = await instances(signal);
+      const all = lists?.() ?? { instances, runs };
+      const entries = await all.instances(signal);
       const named = entries.find((entry) => entry.instanceId === instanceId)?.runIds ?? [];
-      const own = (await runs(instanceId, signal)) ?? [];
+      const own = (await all.runs(instanceId, signal)) ?? [];
       return {
         instances: entries.map((entry) => entry.instanceId),
         runs: [...new Set([...named, ...own.map(({ runId }) => runId)])],
@@ -290,7 +302,8 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     const ends = new PageEnds();
     const pages = isToCheck ? { ...source, seen: watchingEnds(source.seen, ends) } : source;
     const lines = readPages(pages, { session, client, rules, limit, ...reading });
-    const made = rows.normaliser === undefined ? lines : rows.normaliser.over(lines);
+    const normal = rows.normaliser === undefined ? lines : rows.normaliser.over(lines);
+    const made = route.map === undefined ? normal : withLikelyTimes(table, route.map, normal);
     const canonical = isToCheck
       ? checkJoins(made, {
           ends,
@@ -531,18 +544,4 @@ function requireTaken(filter: FilterName, { places }: RpcRoute, table: TableName
     place: { table },
     hint: `The profile ${profile.name} names no field for it.`,
   });
-}
-
-/** Instances that a document lists, with those and the runs that the profile gives by name. */
-function withGiven(
-  listed: readonly InstanceEntry[],
-  given: Readonly<Record<string, readonly string[]>>,
-): readonly InstanceEntry[] {
-  const entries = listed.map(({ instanceId, runIds }) => ({
-    instanceId,
-    runIds: [...new Set([...runIds, ...(Object.hasOwn(given, instanceId) ? given[instanceId]! : [])])],
-  }));
-  const names = new Set(listed.map(({ instanceId }) => instanceId));
-  const added = Object.entries(given).filter(([instanceId]) => !names.has(instanceId));
-  return [...entries, ...added.map(([instanceId, runIds]) => ({ instanceId, runIds: [...runIds] }))];
 }

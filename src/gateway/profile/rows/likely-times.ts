@@ -1,9 +1,8 @@
-import { RunvaultError } from "../../model/error.ts";
-import { parseJson } from "../../model/outside-json.ts";
-import type { RowMap, TimeUnit } from "../../model/profile/row-map.ts";
-import type { Table } from "../../model/profile/table.ts";
-import { formatTime, type Nanoseconds, parseTime } from "../../model/time.ts";
-import { wholeLines } from "./pages/take-rows.ts";
+import { RunvaultError } from "../../../model/error.ts";
+import { parseJson } from "../../../model/outside-json.ts";
+import type { RowMap, TimeUnit } from "../../../model/profile/row-map.ts";
+import type { Table } from "../../../model/profile/table.ts";
+import { formatTime, type Nanoseconds, parseTime } from "../../../model/time.ts";
 
 const earliest = parseTime("1990-01-01");
 const latest = parseTime("2100-01-01");
@@ -15,8 +14,9 @@ const units: readonly (readonly [Exclude<TimeUnit, "rfc3339">, bigint])[] = [
 ];
 
 /**
- * The canonical lines of an answer as they come. Throws `malformed_row` where a time of the first row lies outside of 1990
- * to 2100 and would lie within in another unit: the profile names a wrong one, and every row would have a wrong time.
+ * The canonical lines of an answer as they come, chunks of whole ones. Throws `malformed_row` where a time of the first row
+ * lies outside of 1990 to 2100 and would lie within in another unit: the profile names a wrong one, and every row would
+ * have a wrong time.
  */
 export async function* withLikelyTimes(
   table: Table,
@@ -24,7 +24,7 @@ export async function* withLikelyTimes(
   lines: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void> {
   let isChecked = false;
-  for await (const chunk of wholeLines(lines)) {
+  for await (const chunk of lines) {
     if (!isChecked && chunk.byteLength > 0) {
       isChecked = true;
       const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
