@@ -72,7 +72,7 @@ Examples:
   runvault profile check --gateway https://acme.example --profile acme.yaml
   runvault profile check --gateway https://acme.example --profile acme.yaml alpha-1/2022-01-01-001
   runvault profile draft --gateway https://acme.example alpha-1/2022-01-01-001 -o acme.yaml
-  runvault profile draft --gateway https://acme.example --descriptors acme.binpb alpha-1/2022-01-01-001
+  runvault profile draft --gateway https://acme.example --descriptors acme.pb alpha-1/2022-01-01-001
   runvault profile show default
   runvault profile show acme.yaml
   runvault profile schema > profile.schema.json
