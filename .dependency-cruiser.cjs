@@ -251,10 +251,23 @@ const folders = {
   },
   "gateway/profile/check": {
     doors: ["check-profile", "profile-check"],
-    within: ["asker", "column-look", "json-node", "rest-asker", "row-page", "sample", "times"],
+    within: [
+      "asker",
+      "column-look",
+      "json-node",
+      "rest-asker",
+      "row-page",
+      "rpc-asker",
+      "rpc-requests",
+      "sample",
+      "times",
+    ],
   },
-  "gateway/profile/draft": { doors: ["draft-profile", "openapi-paths"], within: [] },
-  "gateway/profile/rpc": { doors: [], within: ["compile-rpc", "request-message", "rpc-schema"] },
+  "gateway/profile/draft": { doors: ["draft-profile", "draft-rpc", "openapi-paths"], within: [] },
+  "gateway/profile/rpc": {
+    doors: [],
+    within: ["compile-rpc", "descriptor-set", "message-path", "request-message", "rpc-schema"],
+  },
   "gateway/profile/rows": {
     doors: ["foreign-row", "row-normaliser", "remap-lines"],
     within: ["careful-row", "foreign-json", "likely-times", "row-plan"],

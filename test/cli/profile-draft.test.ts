@@ -1,11 +1,12 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readProfile } from "../../src/gateway/profile/load-profile.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { Corvid, corvidProfile } from "../fixtures/foreign/corvid/corvid.ts";
 import { ForeignGateway } from "../fixtures/foreign/foreign-gateway.ts";
 import { dialects } from "../fixtures/foreign/foreign-gateways.ts";
 
@@ -109,5 +110,99 @@ describe("runvault profile draft", () => {
     expect(known.status).toBe(0);
     expect(asked.at(-1)).toBe("5ecret");
     server.close();
+  });
+});
+
+describe("runvault profile draft --descriptors", () => {
+  const descriptors = join(dirname(corvidProfile), "corvid.binpb");
+
+  it("writes the part about RPC from descriptors and rows, which passes the check once each guess is settled", async () => {
+    await using gateway = await Corvid.open();
+    await copyFile(descriptors, join(folder, "corvid.binpb"));
+    const out = join(folder, "corvid.yaml");
+    const line = [
+      "profile",
+      "draft",
+      "--gateway",
+      gateway.url,
+      "--descriptors",
+      join(folder, "corvid.binpb"),
+    ];
+    const { status, stderr } = await runInside([...line, "north/2026-01-05", "--out", out]);
+    expect(stderr).toContain('replace each "?"');
+    expect(status).toBe(0);
+    expect(gateway.calls).toEqual(["ListTrades", "ListSignals"]);
+    const text = await readFile(out, "utf8");
+    expect(text).toContain("protocol: grpc  # a call was answered by it");
+    expect(text).toContain("descriptors: corvid.binpb\n");
+    expect(text).toContain("method: corvid.tape.v1.Tape.ListTrades  # by the method's name; it gave 10 rows");
+    expect(text).toContain(
+      "instance: scope.desk, run: scope.session, from: window.since, to: window.until, limit: max_items }",
+    );
+    expect(text).toContain("pages: { send: cursor, next: page.next }  # by their names");
+    expect(text).toContain("ts_event: at  # a Timestamp, which has its own unit");
+    expect(text).toContain(
+      'ts_event: { from: at_ns, unit: "?" }  # "1767571200000000013" has 19 digits, as ns',
+    );
+    expect(text).toContain(
+      'side: { from: direction, words: "?" }  # values are DIRECTION_NONE, DIRECTION_BUY, DIRECTION_SELL: say',
+    );
+    expect(text).toContain("fee: { from: fee, optional: true }  # a row may be without it");
+    expect(text).toContain("# methods that no name says the use of: corvid.tape.v1.Tape.ListOddities");
+    const { profile, faults } = await readProfile(out);
+    expect(profile).toBeNull();
+    expect(faults.map(({ key }) => key)).toEqual(
+      expect.arrayContaining([
+        "rpc.documents.runs.words.STATE_DONE",
+        "rpc.documents.storage.tables",
+        "rpc.tables.fills.times.from",
+        "rpc.tables.factors.times.unit",
+        "rpc.tables.factors.largest_limit",
+        "tables.fills.columns.side.words",
+        "tables.factors.columns.ts_event.unit",
+      ]),
+    );
+    // what somebody knows who has the gateway's documentation
+    const known = [
+      [
+        '{ STATE_UNKNOWN: "?", STATE_LIVE: "?", STATE_DONE: "?" }',
+        "{ STATE_LIVE: RUNNING, STATE_DONE: FINISHED }",
+      ],
+      ['tables: "?"', "tables: { trades: fills, signals: factors }"],
+      ['from: "?", to: "?"', "from: inclusive, to: exclusive"],
+      ['largest_limit: "?"', "largest_limit: 10"],
+      ['direction, words: "?"', "direction, words: { DIRECTION_BUY: BUY, DIRECTION_SELL: SELL }"],
+      ['maker, words: "?"', "maker, words: { true: MAKER, false: TAKER }"],
+      ['unit: "?"', "unit: ns"],
+    ] as const;
+    await writeFile(
+      out,
+      known.reduce((whole, [guess, answer]) => whole.replaceAll(guess, answer), text),
+    );
+    const checked = await runInside(["-q", "profile", "check", "--gateway", gateway.url, "--profile", out]);
+    expect(`${checked.stderr}${checked.stdout}`).toMatch(/^[^\n]*: ok, by \d+ requests\n$/);
+    expect(checked.status).toBe(0);
+  });
+
+  it("says what a run's method answered where no row came, and leaves its columns open", async () => {
+    await using gateway = await Corvid.open();
+    const line = ["profile", "draft", "--gateway", gateway.url, "--descriptors", descriptors, "north/none"];
+    const { status, stdout } = await runInside(line);
+    expect(status).toBe(0);
+    expect(stdout).toContain("# by the method's name; it answered not_found: no such session");
+    expect(stdout).toContain('price: { from: "?", words: "?" }  # no field looks like it');
+  });
+
+  it("refuses what is no descriptor set, a file that is not there, and two ways at once", async () => {
+    const line = ["profile", "draft", "--gateway", "http://127.0.0.1:9", "north/2026-01-05"];
+    const said = async (...more: string[]) => {
+      const { status, stderr } = await runInside([...line, ...more]);
+      expect(status).toBe(2);
+      return stderr;
+    };
+    expect(await said("--descriptors", join(folder, "none.binpb"))).toContain("--descriptors");
+    await writeFile(join(folder, "odd.binpb"), "syntax");
+    expect(await said("--descriptors", join(folder, "odd.binpb"))).toContain("is no descriptor set");
+    expect(await said("--descriptors", descriptors, "--openapi", descriptors)).toContain("two ways");
   });
 });

@@ -14,6 +14,7 @@ const schema = z.object({
   action: z.enum(actions),
   subject: nonEmpty.optional(),
   openapi: nonEmpty.optional(),
+  descriptors: nonEmpty.optional(),
   out: nonEmpty.optional(),
 });
 
@@ -47,6 +48,10 @@ export const profileCommand = commandEntry({
         "--openapi <file>",
         "with `draft`, the gateway's OpenAPI document, for its paths and parameters",
       )
+      .option(
+        "--descriptors <file>",
+        "with `draft`, the descriptor set of a gateway's RPC, for its methods and messages",
+      )
       .option("-o, --out <file>", "with `draft`, the new file to write (default: standard output)")
       .option("--json", "with `check`, report as JSON; with `show`, what the profile comes to")
       .addHelpText(
@@ -67,6 +72,7 @@ Examples:
   runvault profile check --gateway https://acme.example --profile acme.yaml
   runvault profile check --gateway https://acme.example --profile acme.yaml alpha-1/2022-01-01-001
   runvault profile draft --gateway https://acme.example alpha-1/2022-01-01-001 -o acme.yaml
+  runvault profile draft --gateway https://acme.example --descriptors acme.pb alpha-1/2022-01-01-001
   runvault profile show default
   runvault profile show acme.yaml
   runvault profile schema > profile.schema.json

@@ -1,6 +1,8 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { access, constants, readFile, writeFile } from "node:fs/promises";
+import { dirname, relative, resolve, sep } from "node:path";
 import { parse } from "yaml";
 import { draftProfile } from "../../gateway/profile/draft/draft-profile.ts";
+import { draftRpcProfile, type RpcDraftRequest } from "../../gateway/profile/draft/draft-rpc.ts";
 import { type KnownPath, openApiPaths } from "../../gateway/profile/draft/openapi-paths.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
 import { askable, parseRun } from "../../model/run-argument.ts";
@@ -11,6 +13,7 @@ import { unwritable } from "../process/unwritable.ts";
 
 export interface DraftValues extends GatewayValues {
   readonly openapi?: string | undefined;
+  readonly descriptors?: string | undefined;
   readonly out?: string | undefined;
 }
 
@@ -25,7 +28,17 @@ export async function writeProfileDraft(
       hint: "Name one that has rows, by the gateway's own ids, as INSTANCE/RUN.",
     });
   }
+  if (values.openapi !== undefined && values.descriptors !== undefined) {
+    throw new RunvaultError(
+      "invalid_argument",
+      "--openapi and --descriptors are of two ways to one gateway",
+      {
+        hint: "Draft a profile by each, and put the second one's tables into the first.",
+      },
+    );
+  }
   const wanted = askable(parseRun(run));
+  if (values.descriptors !== undefined) await requireReadable(values.descriptors);
   const described = values.openapi === undefined ? undefined : await readOpenApi(values.openapi);
   const gateway = await gatewaySettings(
     { ...values, profile: undefined },
@@ -36,13 +49,16 @@ export async function writeProfileDraft(
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .slice(0, 40);
-  const text = await draftProfile({
+  const asked = {
     gateway,
     name: name.replace(/^-|-$/g, "") || "gateway",
-    described,
     run: wanted,
     signal: session.signal,
-  });
+  };
+  const text =
+    values.descriptors === undefined
+      ? await draftProfile({ ...asked, described })
+      : await draftRpcProfile({ ...asked, descriptors: besideProfile(values.descriptors, values.out) });
   if (values.out === undefined || values.out === "-") {
     await session.print(text);
     return exit.done;
@@ -55,6 +71,20 @@ export async function writeProfileDraft(
   }
   session.note(`wrote ${values.out}: replace each "?", then check it with runvault profile check`);
   return exit.done;
+}
+
+async function requireReadable(file: string): Promise<void> {
+  try {
+    await access(file, constants.R_OK);
+  } catch (cause) {
+    throw unreadable(file, cause, "--descriptors");
+  }
+}
+
+/** A descriptor set, and its name from the folder of the new profile on. */
+function besideProfile(file: string, out: string | undefined): RpcDraftRequest["descriptors"] {
+  const folder = out === undefined || out === "-" ? "." : dirname(out);
+  return { file: resolve(file), written: relative(folder, file).replaceAll(sep, "/") };
 }
 
 async function readOpenApi(

@@ -14,13 +14,28 @@ export function scalar(text: string): string {
     : JSON.stringify(text);
 }
 
+/** What a gateway's descriptors say of a field. */
+export interface AboutField {
+  /** Whether it is a time of its own unit. */
+  readonly isTimestamp: boolean;
+  /** Whether a row may be without it. */
+  readonly mayLack: boolean;
+  /** All values of an enum. */
+  readonly values: readonly string[] | undefined;
+}
+
 /** `numbers` and `columns` of a table, each guess with its reason. */
-export function columnLines(table: Table, rows: readonly JsonObject[], run: RunRef): string[] {
+export function columnLines(
+  table: Table,
+  rows: readonly JsonObject[],
+  run: RunRef,
+  about: (field: string) => AboutField | undefined = () => undefined,
+): string[] {
   const leaves = new Map<string, { readonly name: string; readonly nodes: JsonNode[] }>();
   for (const row of rows) {
     for (const [path, node] of leavesOf(row)) {
       const known = leaves.get(pathText(path));
-      if (known === undefined) leaves.set(pathText(path), { name: path.at(-1)!, nodes: [node] });
+      if (known === undefined) leaves.set(pathText(path), { name: nameOf(path), nodes: [node] });
       else known.nodes.push(node);
     }
   }
@@ -34,14 +49,22 @@ export function columnLines(table: Table, rows: readonly JsonObject[], run: RunR
     const node = nodes.find(({ kind, text }) => kind !== "null" && text !== '""') ?? nodes[0]!;
     if (column.kind === "exact" && node.kind === "number")
       bare ??= `${guess.field} is ${shortText(node.text)}`;
-    const optional = nodes.length < rows.length && column.name !== "seq" && column.name !== "ts_event";
-    return `  ${column.name}: ${valueText(column, guess.field, nodes, node, optional)}; ${guess.why}`;
+    const said = about(guess.field);
+    const lacks = nodes.length < rows.length || said?.mayLack === true;
+    const optional = lacks && column.name !== "seq" && column.name !== "ts_event";
+    return `  ${column.name}: ${valueText(column, guess.field, nodes, node, optional, said)}; ${guess.why}`;
   });
   const numbers =
     bare === undefined
       ? []
       : [`numbers: "?"  # ${bare}, bare: write exact if the gateway writes decimals, and not floats`];
   return [...numbers, "columns:", ...lines];
+}
+
+/** What a value is called: a message around a value alone says more than that it is one. */
+function nameOf(path: readonly string[]): string {
+  const last = path.at(-1)!;
+  return last === "value" && path.length > 1 ? path.at(-2)! : last;
 }
 
 interface Guess {
@@ -96,21 +119,27 @@ function valueText(
   nodes: readonly JsonNode[],
   node: JsonNode,
   optional: boolean,
+  said: AboutField | undefined,
 ): string {
   const from = `from: ${scalar(field)}`;
   const also = optional ? ", optional: true" : "";
   const shown = shortText(node.text);
+  if (column.kind === "timestamp" && said?.isTimestamp === true) {
+    return `${optional ? `{ ${from}${also} }` : scalar(field)}  # a Timestamp, which has its own unit`;
+  }
   if (column.kind === "timestamp") return `{ ${from}, unit: "?"${also} }  # ${timeReason(node)}`;
   const isOdd =
     column.kind === "string" &&
     (node.kind !== "string" ||
+      said?.values !== undefined ||
       (knownWords[column.name] !== undefined && !knownWords[column.name]!.includes(node.value)));
   if (isOdd) {
-    const seen = [...new Set(nodes.map(({ text }) => text))].slice(0, 8).join(", ");
+    const texts = said?.values?.map(scalar) ?? nodes.map(({ text }) => text);
+    const seen = [...new Set(texts)].slice(0, 8).join(", ");
     return `{ ${from}, words: "?"${also} }  # values are ${shortText(seen, 80)}: say what each means`;
   }
   return optional
-    ? `{ ${from}, optional: true }  # not in every row`
+    ? `{ ${from}, optional: true }  # a row may be without it`
     : `${scalar(field)}  # such as ${shown}`;
 }
 

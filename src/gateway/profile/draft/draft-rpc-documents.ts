@@ -1,0 +1,164 @@
+import type { DescField, DescMethodUnary } from "@bufbuild/protobuf";
+import { isTimestamp } from "../rpc/message-path.ts";
+import { scalar } from "./column-lines.ts";
+import { listOfPath } from "./guessed-names.ts";
+import {
+  fieldNamed,
+  isCount,
+  isText,
+  isTime,
+  listFields,
+  type PlacedField,
+  singleFields,
+} from "./message-fields.ts";
+import { dotted, requestNames, requestText } from "./request-names.ts";
+
+/** The documents that methods are likely for, by names and shapes. What is taken is added to `used`. */
+export function rpcDocumentLines(methods: readonly DescMethodUnary[], used: Set<DescMethodUnary>): string[] {
+  const lines: string[] = [];
+  for (const [document, linesOf] of drafts) {
+    for (const method of methods) {
+      const found = used.has(method) ? undefined : linesOf(method);
+      if (found === undefined) continue;
+      used.add(method);
+      lines.push(`  ${document}:`, ...found.map((line) => `    ${line}`));
+      break;
+    }
+  }
+  return lines.length === 0
+    ? ['documents: "?"  # name the methods that list instances and runs, or `given: { INSTANCE: [RUN] }`']
+    : ["documents:", ...lines];
+}
+
+const drafts: readonly (readonly [string, (method: DescMethodUnary) => string[] | undefined])[] = [
+  ["instances", instanceLines],
+  ["runs", runLines],
+  ["storage", storageLines],
+  ["summary", summaryLines],
+];
+
+function instanceLines(method: DescMethodUnary): string[] | undefined {
+  const list = listNamed(method, "instances");
+  if (list === undefined) return undefined;
+  const { message } = list.field;
+  const lines = [methodLine(method, `by the name of ${scalar(dotted(list.path))}`), listLine(list)];
+  if (message === undefined) return lines;
+  lines.push(
+    pathLine("id", fieldNamed(singleFields(message), /^(?:id|name)$|_?id$/i, isText), "by its name"),
+  );
+  const runs = message.fields.find(
+    ({ fieldKind, name, message: inner }) =>
+      fieldKind === "list" && inner === undefined && /run|session|execution/i.test(name),
+  );
+  if (runs !== undefined) lines.push(`runs: ${scalar(runs.name)}  # by its name`);
+  return lines;
+}
+
+function runLines(method: DescMethodUnary): string[] | undefined {
+  const list = listNamed(method, "runs");
+  const message = list?.field.message;
+  const names = requestNames(method.input);
+  if (list === undefined || message === undefined) return undefined;
+  const fields = singleFields(message);
+  const started = fieldNamed(fields, /^(?:start|open|begin|began|creat)/i, isTime);
+  const ended = fieldNamed(fields, /^(?:end|clos|finish|stop)/i, isTime);
+  const status = fieldNamed(fields, /state|status/i, (field) => field.enum !== undefined || isText(field));
+  const final = fieldNamed(fields, /final|sealed|complete|closed|done/i, isBool);
+  const lines = [
+    methodLine(method, `by the name of ${scalar(dotted(list.path))}`),
+    names.instance === undefined
+      ? 'parameters: { instance: "?" }  # no field of the request is called after an instance'
+      : `parameters: ${requestText(names, ["instance"])}  # by its name`,
+    listLine(list),
+    pathLine(
+      "id",
+      fieldNamed(fields, /^(?:id|name)$|(?:run|session|execution)_?id$/i, isText),
+      "by its name",
+    ),
+    ...optionalLines({ started, ended }),
+    ...unitLines([started, ended]),
+  ];
+  if (status !== undefined) {
+    lines.push(`status: ${scalar(dotted(status.path))}  # by its name`);
+    const words = status.field.enum?.values.map(({ name }) => `${scalar(name)}: "?"`).join(", ");
+    lines.push(
+      `words: ${words === undefined ? '"?"' : `{ ${words} }`}  # say which mean RUNNING, FINISHED and FAILED`,
+    );
+  }
+  lines.push(...optionalLines({ final }));
+  return lines;
+}
+
+function storageLines(method: DescMethodUnary): string[] | undefined {
+  const names = requestNames(method.input);
+  if (!/storage|count|tall(?:y|ies)|stat(?:s|istics)|facts/i.test(method.name) || names.run === undefined)
+    return undefined;
+  const list = listFields(method.output).find(({ field }) => field.message !== undefined);
+  if (list === undefined) return undefined;
+  const fields = singleFields(list.field.message!);
+  const rows = fieldNamed(fields, /rows|count|total/i, isCount);
+  if (rows === undefined) return undefined;
+  const first = fieldNamed(fields, /^(?:first|earliest|min)/i, isTime);
+  const last = fieldNamed(fields, /^(?:last|latest|max)/i, isTime);
+  const table = fields.find(({ field }) => isText(field) || field.enum !== undefined);
+  return [
+    methodLine(method, "by its name"),
+    `parameters: ${requestText(names, ["instance", "run", "from", "to"])}  # by their names`,
+    listLine(list),
+    pathLine("table", table, "the first text of an entry"),
+    'tables: "?"  # what the gateway calls tables, its name first: `{ trades: fills }`',
+    pathLine("rows", rows, "by its name"),
+    ...optionalLines({ first, last, final: fieldNamed(fields, /final|sealed|complete|closed/i, isBool) }),
+    ...unitLines([first, last]),
+  ];
+}
+
+function summaryLines(method: DescMethodUnary): string[] | undefined {
+  const names = requestNames(method.input);
+  if (!/summary|describe|^Get(?:Run|Session|Execution)$/i.test(method.name) || names.run === undefined)
+    return undefined;
+  return [
+    methodLine(method, "by its name"),
+    `parameters: ${requestText(names, ["instance", "run"])}  # by their names`,
+  ];
+}
+
+/** The list of an answer that is one of instances, or of runs, by its own name or the method's. */
+function listNamed({ name, output }: DescMethodUnary, what: "instances" | "runs"): PlacedField | undefined {
+  const lists = listFields(output);
+  const own = lists.find(({ field }) => listOfPath(field.name) === what);
+  if (own !== undefined) return own;
+  return listOfPath(name.replace(/^(?:List|Get|Fetch|Query)/, "")) === what ? lists[0] : undefined;
+}
+
+function methodLine({ parent, name }: DescMethodUnary, why: string): string {
+  return `method: ${scalar(`${parent.typeName}.${name}`)}  # ${why}`;
+}
+
+function listLine({ path }: PlacedField): string {
+  return `list: ${scalar(dotted(path))}`;
+}
+
+function pathLine(key: string, placed: PlacedField | undefined, why: string): string {
+  return placed === undefined
+    ? `${key}: "?"  # nothing is called so`
+    : `${key}: ${scalar(dotted(placed.path))}  # ${why}`;
+}
+
+function optionalLines(fields: Readonly<Record<string, PlacedField | undefined>>): string[] {
+  return Object.entries(fields).flatMap(([key, placed]) =>
+    placed === undefined ? [] : [pathLine(key, placed, "by its name")],
+  );
+}
+
+function unitLines(times: readonly (PlacedField | undefined)[]): string[] {
+  const counts = times.filter((placed) => placed !== undefined && !isTimestamp(placed.field.message));
+  return counts.length === 0 ? [] : ['unit: "?"  # of these times: stands in no descriptor'];
+}
+
+function isBool(field: DescField): boolean {
+  return field.fieldKind === "scalar" && field.scalar === boolType;
+}
+
+/** ScalarType.BOOL */
+const boolType = 8;

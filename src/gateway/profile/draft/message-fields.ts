@@ -1,0 +1,84 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { isTimestamp, kindText, wrapped } from "../rpc/message-path.ts";
+
+/** A field in a message, or in one of those that it holds once. */
+export interface PlacedField {
+  readonly path: readonly string[];
+  readonly field: DescField;
+}
+
+/** Deeper in a message, nothing is looked for. */
+const deepest = 4;
+
+/** The single values of a message, with their paths; lists and maps have none, nor what lies in a message of its own kind. */
+export function singleFields(
+  message: DescMessage,
+  around: readonly string[] = [],
+  inside: readonly DescMessage[] = [],
+): PlacedField[] {
+  const kinds = [...inside, message];
+  return message.fields.flatMap((field) => {
+    const path = [...around, field.name];
+    if (field.fieldKind === "list" || field.fieldKind === "map") return [];
+    if (!isGroup(field)) return [{ path, field }];
+    const inner = field.message!;
+    return path.length < deepest && !kinds.includes(inner) ? singleFields(inner, path, kinds) : [];
+  });
+}
+
+/** The lists of a message, those that lie deeper last. */
+export function listFields(message: DescMessage): PlacedField[] {
+  const found: PlacedField[] = [];
+  const seen = new Set([message]);
+  let level: { readonly path: readonly string[]; readonly message: DescMessage }[] = [{ path: [], message }];
+  for (let depth = 1; depth < deepest && level.length > 0; depth++) {
+    const next: typeof level = [];
+    for (const { path, message: here } of level) {
+      for (const field of here.fields) {
+        const own = [...path, field.name];
+        if (field.fieldKind === "list") found.push({ path: own, field });
+        else if (isGroup(field) && !seen.has(field.message!)) {
+          seen.add(field.message!);
+          next.push({ path: own, message: field.message! });
+        }
+      }
+    }
+    level = next;
+  }
+  return found;
+}
+
+/** Whether a field holds further ones. */
+function isGroup(field: DescField): boolean {
+  return field.fieldKind === "message" && !isTimestamp(field.message) && wrapped(field.message) === undefined;
+}
+
+/** The first field of a kind whose name fits; the name of what is around it counts where its own is that of any id. */
+export function fieldNamed(
+  fields: readonly PlacedField[],
+  name: RegExp,
+  isFit: (field: DescField) => boolean,
+): PlacedField | undefined {
+  return fields.find(({ path, field }) => isFit(field) && name.test(telling(path)));
+}
+
+/** The part of a path that says what a value is. */
+export function telling(path: readonly string[]): string {
+  const last = path.at(-1)!;
+  return /^(?:id|value)$/i.test(last) && path.length > 1 ? path.at(-2)! : last;
+}
+
+export function isText(field: DescField): boolean {
+  return kindText(field) === "string";
+}
+
+export function isCount(field: DescField): boolean {
+  return ["int32", "uint32", "int64", "uint64"].includes(kindText(field));
+}
+
+export function isTime(field: DescField): boolean {
+  return (
+    isTimestamp(field.message) ||
+    ["int64", "uint64", "sint64", "fixed64", "sfixed64"].includes(kindText(field))
+  );
+}
