@@ -52,13 +52,35 @@ const known = Object.values(directions);
 const row = fc.record({
   at: fc.oneof({ weight: 3, arbitrary: fc.bigInt({ min: 0n, max: 2_000_000_000n }) }, time),
   received: fc.oneof({ weight: 3, arbitrary: fc.bigInt({ min: 0n, max: 2_000_000_000n }) }, time),
-  direction: fc.oneof({ weight: 6, arbitrary: fc.constantFrom(1, 2, -1) }, fc.constantFrom(...known, 5, 9, -9)),
+  direction: fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom(1, 2, -1) },
+    fc.constantFrom(...known, 5, 9, -9),
+  ),
   maker: fc.boolean(),
   seq: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
   symbol: fc.constantFrom("", "AB/C", 'D"E\\é', "x".repeat(40)),
   price: fc.oneof(
-    { weight: 6, arbitrary: fc.constantFrom("1", "-0.5", "", "15.25", "0", "100", "-12.000000001", "1.50", "10.000") },
-    fc.constantFrom("01", "-0", "-0.00", "-0.10", "0.0", "1e3", "abc", ".5", "5.", "-", "+1", "1.2.3", "9".repeat(101), " 1", "NaN"),
+    {
+      weight: 6,
+      arbitrary: fc.constantFrom("1", "-0.5", "", "15.25", "0", "100", "-12.000000001", "1.50", "10.000"),
+    },
+    fc.constantFrom(
+      "01",
+      "-0",
+      "-0.00",
+      "-0.10",
+      "0.0",
+      "1e3",
+      "abc",
+      ".5",
+      "5.",
+      "-",
+      "+1",
+      "1.2.3",
+      "9".repeat(101),
+      " 1",
+      "NaN",
+    ),
     fc.string({ unit: fc.constantFrom("0", "1", ".", "-", "e"), maxLength: 6 }),
   ),
   extra: fc.option(fc.integer({ min: 0, max: 200 }), { nil: undefined, freq: 6 }),
@@ -70,7 +92,7 @@ test("rows with units and words are the same straight from the wire as by way of
   await fc.assert(
     fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 5 }), units, async (rows, unit) => {
       const sent = rows.map(({ extra, isReversed, ...fields }) => {
-        const bytes = toBinary(tickMessage, create(tickMessage, fields as object));
+        const bytes = toBinary(tickMessage, create(tickMessage, fields));
         const more =
           extra === undefined
             ? new Uint8Array(0)
@@ -84,19 +106,25 @@ test("rows with units and words are the same straight from the wire as by way of
 });
 
 test("a page is refused both ways where an enum has more than 32 bits, and a bool is true by any of its bits", async () => {
-  const enumBytes = new BinaryWriter().tag(tickFields.direction, WireType.Varint).uint64(2n ** 40n).finish();
+  const enumBytes = new BinaryWriter()
+    .tag(tickFields.direction, WireType.Varint)
+    .uint64(2n ** 40n)
+    .finish();
   for (const isSlow of [false, true]) {
     await expect(linesOf([enumBytes], ["ms", "s"], isSlow)).rejects.toMatchObject({ code: "malformed_row" });
     const writer = new BinaryWriter().tag(tickFields.direction, WireType.Varint).int32(1);
-    const bool = writer.tag(tickFields.maker, WireType.Varint).uint64(2n ** 40n).finish();
+    const bool = writer
+      .tag(tickFields.maker, WireType.Varint)
+      .uint64(2n ** 40n)
+      .finish();
     const [line = ""] = await linesOf([bool], ["ms", "s"], isSlow);
     expect(JSON.parse(line)).toMatchObject({ side: "BUY", liquidity: "MAKER", ts_event: "0" });
   }
 });
 
 test("lines longer than a chunk has room for, among others, are whole", async () => {
-  const odd = toBinary(tickMessage, create(tickMessage, { direction: 9, symbol: "\u0001".repeat(90_000) } as object));
-  const usual = toBinary(tickMessage, create(tickMessage, { direction: 1, symbol: "x".repeat(50_000) } as object));
+  const odd = toBinary(tickMessage, create(tickMessage, { direction: 9, symbol: "\u0001".repeat(90_000) }));
+  const usual = toBinary(tickMessage, create(tickMessage, { direction: 1, symbol: "x".repeat(50_000) }));
   const rows = [usual, odd, usual, odd, odd, usual];
   expect(await linesOf(rows, ["ms", "s"], false)).toEqual(await linesOf(rows, ["ms", "s"], true));
 });

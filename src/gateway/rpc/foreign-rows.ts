@@ -123,7 +123,8 @@ function wireColumn(
       const field = message.fields.find((one) => one.name === name);
       if (field === undefined || deeper.length > 0) return undefined;
       const texts = wordTexts(column, field, words);
-      if (texts !== undefined) return { number: field.number, words: texts, isBool: field.enum === undefined };
+      if (texts !== undefined)
+        return { number: field.number, words: texts, isBool: field.enum === undefined };
       if (words !== undefined || unit === "rfc3339") return undefined;
       if (unit !== undefined && unit !== "ns") {
         const isCount = field.fieldKind === "scalar" && field.presence === implicitPresence;
@@ -159,7 +160,8 @@ function wordTexts(
     for (const [number, name] of named) add(number, words === undefined ? name : textOf(name));
     return texts;
   }
-  if (field.fieldKind !== "scalar" || field.scalar !== ScalarType.BOOL || words === undefined) return undefined;
+  if (field.fieldKind !== "scalar" || field.scalar !== ScalarType.BOOL || words === undefined)
+    return undefined;
   add(1, textOf(true));
   add(0, textOf(false));
   return texts;
