@@ -66,7 +66,10 @@ const ofGrpc: typeof broken = [
 ];
 const cases = [
   ...[...broken, ...ofGrpc].map(([ends, code]) => ({ protocol: "gRPC", ends, code })),
-  ...broken.map(([ends, code]) => ({ protocol: "Connect", ends, code })),
+  // silence in a message is for whoever reads HTTP/1.1 to notice, as over REST
+  ...broken
+    .filter(([ends]) => ends !== "silent in the message")
+    .map(([ends, code]) => ({ protocol: "Connect", ends, code })),
 ];
 
 test.each(cases)("$protocol: pages that are $ends give $code, or come on the next attempt", async (one) => {
