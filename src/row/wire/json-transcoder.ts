@@ -9,11 +9,14 @@ import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 
 const chunkBytes = 512 * 1024;
 /** Of a row alone, which grows where it is more. */
-const lineBytes = 4 * 1024;
+const lineBytes = 2 * 1024;
 /** Most fields of a row that its descriptor does not know. */
 const mostUnknown = 1000;
 /** Most bytes of a value that is no text. */
 const valueBytes = 64;
+
+const noBytes = Buffer.alloc(0);
+const noView = new DataView(new ArrayBuffer(0));
 
 const comma = 44;
 const quote = 34;
@@ -60,7 +63,7 @@ export class JsonTranscoder {
   #fillChunk({ page, places }: PageIndex, from: number, rows: number) {
     this.#page = page;
     this.#pageView = new DataView(page.buffer, page.byteOffset, page.byteLength);
-    this.#use(Buffer.allocUnsafeSlow(rows - from === 1 ? lineBytes : chunkBytes));
+    this.#use(rows - from === 1 ? Buffer.allocUnsafe(lineBytes) : Buffer.allocUnsafeSlow(chunkBytes));
     this.#at = 0;
     let row = from;
     for (; row < rows && (row === from || this.#at < chunkBytes - chunkBytes / 8); row++) {
@@ -73,8 +76,8 @@ export class JsonTranscoder {
     }
     const chunk = this.#out.subarray(0, this.#at);
     // neither the page nor the chunk is held longer than their reader holds them
-    this.#page = this.#out = Buffer.alloc(0);
-    this.#pageView = this.#outView = new DataView(new ArrayBuffer(0));
+    this.#page = this.#out = noBytes;
+    this.#pageView = this.#outView = noView;
     return { chunk, next: row };
   }
 
