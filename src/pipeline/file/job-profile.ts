@@ -1,4 +1,3 @@
-import { readProfile } from "../../gateway/profile/load-profile.ts";
 import { shownText } from "../../model/yaml/issue-faults.ts";
 import {
   type KeyPath,
@@ -25,6 +24,8 @@ const key: KeyPath = ["gateway", "profile"];
 /** Reads the profile that a job file names: what is wrong with it is wrong with the job, at the key that names it. */
 export async function readJobProfile({ gateway }: Job, tree: TreeNode): Promise<JobProfile> {
   if (gateway.profile === undefined) return noProfile;
+  // with protobuf, which most job files do without
+  const { readProfile } = await import("../../gateway/profile/load-profile.ts");
   const { profile, faults } = await readProfile(gateway.profile);
   const node = nodeAt(tree, key);
   const isShown = node?.kind === "scalar" && node.variables.length === 0;
