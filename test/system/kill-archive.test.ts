@@ -10,6 +10,7 @@ import {
   type KillAt,
   KillDriver,
   KillWorld,
+  profileSteps,
   rebuildSteps,
   removeSteps,
   stepOf,
@@ -91,6 +92,7 @@ describe("the kills", () => {
       ...exportSteps,
       ...garbageSteps,
       ...jobSteps,
+      ...profileSteps,
     ];
     expect([...new Set(named)].sort()).toEqual(known.sort());
   });
