@@ -1,28 +1,8 @@
+import { connectCodeNames } from "../model/connect-code-names.ts";
 import { RunvaultError } from "../model/error.ts";
 import { isTableName, tableHint, tableNamed, tableNames } from "../model/profile/table.ts";
 import { nearestName } from "../model/text/nearest-name.ts";
 import { type Asked, documentRoutes } from "../serve/wire-hook.ts";
-
-/** The codes of Connect errors, as they are on the wire. Named here, so that reading a fault loads no RPC library. */
-export const connectCodeNames = [
-  "canceled",
-  "unknown",
-  "invalid_argument",
-  "deadline_exceeded",
-  "not_found",
-  "already_exists",
-  "permission_denied",
-  "resource_exhausted",
-  "failed_precondition",
-  "aborted",
-  "out_of_range",
-  "unimplemented",
-  "internal",
-  "unavailable",
-  "data_loss",
-  "unauthenticated",
-] as const;
-export type ConnectCodeName = (typeof connectCodeNames)[number];
 
 /** What a 409 on history may say, the usual one first. */
 const conflictCodes = ["history_identity_conflict", "history_unavailable", "history_incomplete"] as const;

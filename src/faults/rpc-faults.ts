@@ -1,5 +1,6 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Code, ConnectError } from "@connectrpc/connect";
+import { connectCodeNames } from "../model/connect-code-names.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNamed } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
@@ -13,7 +14,7 @@ import {
   type UnknownField,
 } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
-import { connectCodeNames, type Fault } from "./fault.ts";
+import type { Fault } from "./fault.ts";
 import type { FaultySource } from "./faulty-source.ts";
 
 /** A number that no message has a field for. */

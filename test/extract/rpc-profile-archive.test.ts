@@ -172,7 +172,6 @@ const dangerous: Readonly<Record<string, CorvidFaults>> = {
 test.each(Object.entries(dangerous))("%s: nothing wrong is called complete", async (name, faults) => {
   const { fills, factors, status, stderr } = await outcome(faults, "--retries", "0");
   expect(`${name}: ${fills}, ${factors}, exit ${status}\n${stderr}`).not.toMatch(/WRONG/);
-  if (process.env.SHOW) console.log(`${name}: ${fills}, ${factors}, exit ${status}`);
 });
 
 test("answers that end inside a timestamp are completed by the filter, and with it ignored by nothing", async () => {

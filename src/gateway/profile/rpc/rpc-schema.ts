@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { connectCodeNames } from "../../../model/connect-code-names.ts";
 import { type TableName, tableNames, tables } from "../../../model/profile/table.ts";
 import { documentsSchema } from "../document-schema.ts";
 import { type ErrorWord, errorWords } from "../error-schema.ts";
@@ -170,38 +171,21 @@ const documents = z.strictObject({
   given: documentsSchema.shape.given,
 });
 
-/** Names of the codes of RPC, as Connect writes them. */
-export const rpcCodes = [
-  "canceled",
-  "unknown",
-  "invalid_argument",
-  "deadline_exceeded",
-  "not_found",
-  "already_exists",
-  "permission_denied",
-  "resource_exhausted",
-  "failed_precondition",
-  "aborted",
-  "out_of_range",
-  "unimplemented",
-  "internal",
-  "unavailable",
-  "data_loss",
-  "unauthenticated",
-] as const;
-
 const errors = z
   .strictObject(
     Object.fromEntries(
       Object.keys(errorWords).map((word) => [
         word,
         z
-          .array(z.enum(rpcCodes, { error: `must be one of ${rpcCodes.join(", ")}` }), {
+          .array(z.enum(connectCodeNames, { error: `must be one of ${connectCodeNames.join(", ")}` }), {
             error: "must be a list of codes",
           })
           .optional(),
       ]),
-    ) as Record<ErrorWord, z.ZodOptional<z.ZodArray<z.ZodEnum<{ [K in (typeof rpcCodes)[number]]: K }>>>>,
+    ) as Record<
+      ErrorWord,
+      z.ZodOptional<z.ZodArray<z.ZodEnum<{ [K in (typeof connectCodeNames)[number]]: K }>>>
+    >,
     { error: "must be a map of meanings and codes" },
   )
   .optional()
