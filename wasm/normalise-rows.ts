@@ -396,31 +396,39 @@ function number(p: i32): i32 {
       return p + 8;
     }
   }
-  if (c === 0x30) {
-    c = load<u8>(++p);
-  } else {
-    const first = p;
-    while (c >= 0x30 && c <= 0x39) c = load<u8>(++p);
-    if (p === first) return 0;
-  }
+  const first = p;
+  p = c === 0x30 ? p + 1 : digitsEnd(p);
+  if (p === first) return 0;
+  c = load<u8>(p);
   valueType = whole;
   if (c === 0x2e) {
     valueType = fraction;
-    c = load<u8>(++p);
-    const first = p;
-    while (c >= 0x30 && c <= 0x39) c = load<u8>(++p);
-    if (p === first) return 0;
+    const part = p + 1;
+    p = digitsEnd(part);
+    if (p === part) return 0;
+    c = load<u8>(p);
   }
   if ((c | 0x20) === 0x65) {
     valueType = exponent;
     c = load<u8>(++p);
-    if (c === 0x2b || c === 0x2d) c = load<u8>(++p);
-    const first = p;
-    while (c >= 0x30 && c <= 0x39) c = load<u8>(++p);
-    if (p === first) return 0;
+    if (c === 0x2b || c === 0x2d) p++;
+    const power = p;
+    p = digitsEnd(p);
+    if (p === power) return 0;
   }
   valueEnd = p;
   return p;
+}
+
+/** Where the digits from there on end. A line end, which is behind all text, is none. */
+function digitsEnd(p: i32): i32 {
+  for (;;) {
+    const digits = i8x16.sub(v128.load(p), i8x16.splat(0x30));
+    const others = i8x16.bitmask(i8x16.gt_u(digits, i8x16.splat(9)));
+    if (others !== 0) return p + ctz(others);
+    p += 16;
+  }
+  return 0;
 }
 
 /** What is behind an object or array that no column looks into. */
@@ -803,33 +811,22 @@ function shortEscape(point: i32): i32 {
 }
 
 function exact(start: i32, end: i32, out: i32): i32 {
-  let p = start;
-  let c = load<u8>(p);
-  if (c === 0x2d) c = load<u8>(++p);
-  const first = p;
-  while (c >= 0x30 && c <= 0x39 && p < end) c = load<u8>(++p);
+  const first = load<u8>(start) === 0x2d ? start + 1 : start;
+  let p = digitsEnd(first);
   const digits = p - first;
   if (digits === 0 || (digits > 1 && load<u8>(first) === 0x30)) return decimal(start, end, out, 0);
-  if (p === end) {
-    if (load<u8>(first) === 0x30) {
-      store<u8>(out, 0x30);
-      return out + 1;
-    }
-    return copy(out, start, end - start);
-  }
-  if (c !== 0x2e) return decimal(start, end, out, 0);
-  const point = p;
-  p++;
-  c = load<u8>(p);
-  while (c >= 0x30 && c <= 0x39 && p < end) c = load<u8>(++p);
-  if (p !== end || p === point + 1) return decimal(start, end, out, 0);
-  while (load<u8>(p - 1) === 0x30) p--;
-  if (p === point + 1) {
+  if (p !== end) {
+    if (load<u8>(p) !== 0x2e) return decimal(start, end, out, 0);
+    const point = p;
+    if (digitsEnd(point + 1) !== end || end === point + 1) return decimal(start, end, out, 0);
+    p = end;
+    while (load<u8>(p - 1) === 0x30) p--;
+    if (p !== point + 1) return copy(out, start, p - start);
     p = point;
-    if (load<u8>(first) === 0x30) {
-      store<u8>(out, 0x30);
-      return out + 1;
-    }
+  }
+  if (load<u8>(first) === 0x30) {
+    store<u8>(out, 0x30);
+    return out + 1;
   }
   return copy(out, start, p - start);
 }
@@ -903,11 +900,7 @@ function digitAt(whole: i32, wholeDigits: i32, part: i32, index: i32): u8 {
 
 /** Whether all are digits, and the first is no zero. */
 function isCount(start: i32, end: i32): bool {
-  if (start === end || load<u8>(start) === 0x30) return false;
-  for (let p = start; p < end; p++) {
-    if (!isDigit(p)) return false;
-  }
-  return true;
+  return start !== end && load<u8>(start) !== 0x30 && digitsEnd(start) === end;
 }
 
 function integer(start: i32, end: i32, out: i32, signed: bool): i32 {
@@ -943,6 +936,7 @@ function time(start: i32, end: i32, out: i32, shift: i32): i32 {
 
 /** Whether a number of 19 digits is less than the largest int64. */
 function isInt64(p: i32): bool {
+  if (load<u8>(p) < 0x39) return true;
   let number: u64 = 0;
   for (let i = 0; i < 19; i++) number = number * 10 + <u64>(load<u8>(p + i) - 0x30);
   return number < 9223372036854775807;

@@ -43,8 +43,11 @@ export interface GatewayOptions {
   readonly acceptUnframed?: boolean | undefined;
   /** Whether http_proxy and https_proxy hold for loopback addresses too. Default false. */
   readonly proxyLoopback?: boolean | undefined;
-  /** Told each time that rows begin to come over RPC: page by page, in buffers that come and go outside V8's heap. */
-  readonly onRowPages?: (() => void) | undefined;
+  /**
+   * Told each time that rows begin to come in buffers of their own, which come and go outside V8's heap: over RPC page by
+   * page, and where a profile makes them canonical.
+   */
+  readonly onRowBuffers?: (() => void) | undefined;
   /** Told, once each, what is remarkable of the gateway and no error: fields that nobody knows, what it refuses. */
   readonly onNotice?: ((text: string) => void) | undefined;
   /** Certificates to trust instead of the system's, PEM. */
@@ -116,7 +119,7 @@ const schema = z.strictObject({
   compressed: z.boolean().optional(),
   acceptUnframed: z.boolean().default(false),
   proxyLoopback: z.boolean().default(false),
-  onRowPages: z.custom<() => void>((value) => typeof value === "function", "must be a function").optional(),
+  onRowBuffers: z.custom<() => void>((value) => typeof value === "function", "must be a function").optional(),
   onNotice: z
     .custom<(text: string) => void>((value) => typeof value === "function", "must be a function")
     .optional(),

@@ -168,7 +168,7 @@ export async function gatewaySettings(
     documentTimeoutMs: values.documentTimeout,
     acceptUnframed: values.acceptUnframed,
     compressed: values.compression ? undefined : false,
-    onRowPages: countBuffersWithHeap,
+    onRowBuffers: countBuffersWithHeap,
     onNotice: (text) => session.log.warn({ gateway: new URL(values.gateway!).host }, text),
     ca: await pem("--ca", values.ca),
     cert: await pem("--cert", values.cert),

@@ -135,6 +135,6 @@ function meansOf({ job }: JobFile, values: Values, progress: Progress, session: 
     note: (text) => session.note(text),
     warn: (file, text) => log.warn({ file }, text),
     onNotice: (text) => log.warn({ gateway }, text),
-    onRowPages: countBuffersWithHeap,
+    onRowBuffers: countBuffersWithHeap,
   };
 }

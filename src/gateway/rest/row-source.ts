@@ -82,6 +82,7 @@ export async function* profileRows(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { session, route } = source;
+  session.options.onRowBuffers?.();
   using _place = await session.gate.rows(signal);
   const reading = { place, signal, rate: session.rowRate(place) };
   const { instanceId, runId, limit } = request;

@@ -420,7 +420,7 @@ export function profileRpcSource(
       const { table, filters } = requireRows(request);
       const route = routeOf(profile, rpc, table.name, request);
       for (const [filter] of filters) requireTaken(filter, route, table.name, profile);
-      session.options.onRowPages?.();
+      session.options.onRowBuffers?.();
       using scope = session.scope(request.signal);
       const { signal } = scope;
       using _place = await session.gate.rows(signal);

@@ -242,7 +242,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
       requireExactRun(request);
       const { table } = requireRows(request);
-      session.options.onRowPages?.();
+      session.options.onRowBuffers?.();
       using scope = session.scope(request.signal);
       const { signal } = scope;
       using _place = await session.gate.rows(signal);

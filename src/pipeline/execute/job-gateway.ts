@@ -21,7 +21,7 @@ export interface JobGatewayMeans extends SecretReading {
   readonly retry: RetryPolicy;
   /** Told, once each, what is remarkable of the gateway and no error. */
   readonly onNotice: (text: string) => void;
-  readonly onRowPages?: (() => void) | undefined;
+  readonly onRowBuffers?: (() => void) | undefined;
 }
 
 /**
@@ -31,7 +31,7 @@ export interface JobGatewayMeans extends SecretReading {
 export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): Promise<Gateway> {
   const { gateway } = job;
   const { budget, tls } = gateway;
-  const { retry, onNotice, onRowPages } = means;
+  const { retry, onNotice, onRowBuffers } = means;
   const { username, password } = new URL(gateway.url);
   hideParts(means.scrubber, [username, password]);
   const token = await tokenOf(gateway, means);
@@ -53,7 +53,7 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
     acceptUnframed: gateway.accept_unframed,
     compressed: gateway.compression ? undefined : false,
     onNotice,
-    onRowPages,
+    onRowBuffers,
     ca: await pem("gateway.tls.ca", tls?.ca),
     cert: await pem("gateway.tls.cert", tls?.cert),
     key:
