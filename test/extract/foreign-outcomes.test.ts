@@ -29,7 +29,9 @@ async function outcomeOf(bench: ForeignBench, status: number | null): Promise<st
     const { state = "nothing", proven = null } = table ?? {};
     const code = table?.attempt.error?.code;
     const isProven = proven !== null && proven.certificate !== null;
-    const isTrue = !isProven || JSON.stringify(await bench.lines(name)) === JSON.stringify(bench.truth(name));
+    const until = proven?.certificate?.until;
+    const isTrue =
+      !isProven || JSON.stringify(await bench.lines(name)) === JSON.stringify(bench.truth(name, until));
     const words = code === undefined ? state : `${state} \`${code}\``;
     found.push(isTrue ? words : `WRONG ${words}`);
   }

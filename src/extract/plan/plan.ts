@@ -318,7 +318,7 @@ function provenRows(former: TableManifest | undefined): number {
 function goesOn(): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    "the run goes on, and its rows come in pages by number that cannot be asked for up to an instant: they would move meanwhile",
+    "the run goes on, and its pages by number, which no end of a time window closes, would move meanwhile",
     {
       hint: "Archive the run once it has ended; --finished takes such runs alone. If the gateway takes both time bounds, name them in the profile's parameters, as from and to.",
     },

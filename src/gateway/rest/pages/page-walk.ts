@@ -314,7 +314,10 @@ function notClosed(place: ErrorPlace): RunvaultError {
   return new RunvaultError(
     "incomplete",
     "rows come in pages by number, which move when rows come, and more are to come into what is asked for",
-    { place, hint: "Ask up to an instant that has passed, or once the run has ended." },
+    {
+      place,
+      hint: "Ask up to an instant that has passed; of a run that has ended, the request says so by `final`.",
+    },
   );
 }
 
