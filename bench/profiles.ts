@@ -1,7 +1,7 @@
 // What a profile costs: `archive` of a gateway that names, spells and numbers its fills in its own way, beside `archive` of
 // the default gateway with the same values, in turns. Both are counted, and the row hashes have to be the same.
-//   npm run bench -- profiles [--fills 1000000] [--rounds 5]
-import { spawn } from "node:child_process";
+//   npm run bench -- profiles [--transport rest|rpc] [--fills 1000000] [--rounds 5]
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -15,37 +15,68 @@ import { median, type Timed, timed } from "./timed.ts";
 
 const { values } = parseArgs({
   args: process.argv.slice(2).filter((arg) => arg !== "profiles"),
-  options: { fills: { type: "string", default: "1000000" }, rounds: { type: "string", default: "5" } },
+  options: {
+    transport: { type: "string", default: "rest" },
+    fills: { type: "string", default: "1000000" },
+    rounds: { type: "string", default: "5" },
+  },
 });
+const isRpc = values.transport === "rpc";
 const rounds = Number(values.rounds);
-const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
+const root = join(import.meta.dirname, "..");
+const main = join(root, "dist", "cli", "main.js");
 const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
 const pathOf = (name: string) => join(folder, name);
 
 /** Names of its own, milliseconds, words and bare numbers: what most gateways that differ have. */
-const profile = `profile: 1
-name: recorded
-extends: default
-rows:
-  numbers: exact
-  columns:
-    run_id: executionId
+const columns = `    run_id: ${isRpc ? "execution" : "executionId"}
     instance_id: desk
     ts_event: { from: time, unit: ms }
     ts_init: { from: received, unit: ms }
     account: acct
     venue: exchange
     symbol: ticker
-tables:
-  fills:
-    times: { unit: ms, from: inclusive, to: exclusive }
-    columns:
-      side: { from: side, words: { B: BUY, S: SELL } }
+`;
+const ownColumns = `    columns:
+      side: { from: side, words: ${isRpc ? "{ SIDE_BUY: BUY, SIDE_SELL: SELL }" : "{ B: BUY, S: SELL }"} }
       price: px
       quantity: qty
-      fee_currency: feeCcy
+      fee_currency: ${isRpc ? "fee_ccy" : "feeCcy"}
       liquidity: { from: maker, words: { true: MAKER, false: TAKER } }
 `;
+
+const restProfile = `profile: 1
+name: recorded
+extends: default
+rows:
+  numbers: exact
+  columns:
+${columns}tables:
+  fills:
+    times: { unit: ms, from: inclusive, to: exclusive }
+${ownColumns}`;
+
+const rpcProfile = `profile: 1
+name: recorded
+rpc:
+  protocol: connect
+  descriptors: own.binpb
+  parameters: { instance: desk, run: execution, from: after, to: before, limit: per_page }
+  times: { unit: ms, from: inclusive, to: exclusive }
+  documents:
+    instances: { method: recorded.Tape.Desks, list: desks, id: name, runs: executions }
+    runs: { method: recorded.Tape.Executions, parameters: { instance: desk }, list: executions, id: id, started: opened,
+            ended: closed, unit: ms, status: state, final: sealed, storage_version: version }
+    storage: { method: recorded.Tape.Count, list: tallies, table: table, rows: rows, first: first, last: last, unit: ms,
+               final: sealed, parameters: { instance: desk, run: execution, from: after, to: before } }
+  tables:
+    fills: { method: recorded.Tape.Trades, rows: trades, pages: { send: cursor, next: next }, largest_limit: 10000 }
+rows:
+  numbers: exact
+  columns:
+${columns}tables:
+  fills:
+${ownColumns}`;
 
 interface Fill extends Record<string, string> {
   readonly ts_event: string;
@@ -79,6 +110,7 @@ async function writeRows(): Promise<void> {
 }
 
 function foreign(row: Fill): string {
+  if (isRpc) return foreignMessage(row);
   const names: Record<string, string> = {
     ...{ run_id: "executionId", instance_id: "desk", ts_event: "time", ts_init: "received", account: "acct" },
     ...{ venue: "exchange", symbol: "ticker", price: "px", quantity: "qty", fee_currency: "feeCcy" },
@@ -95,9 +127,28 @@ function foreign(row: Fill): string {
   return `{${members.join(",")}}`;
 }
 
-async function serve(file: string, unitNs: number): Promise<{ url: string } & AsyncDisposable> {
-  const script = join(import.meta.dirname, "recorded-gateway.ts");
-  const child = spawn(process.execPath, [script, pathOf(file), pathOf("times"), String(unitNs)], {
+/** The same as protobuf JSON of a message of recorded.proto. */
+function foreignMessage(row: Fill): string {
+  const { run_id, instance_id, ts_event, ts_init, account, venue, symbol, price, quantity, fee, ...same } =
+    row;
+  const { side, fee_currency, liquidity, ...more } = same;
+  return JSON.stringify({
+    ...more,
+    ...{ execution: run_id, desk: instance_id, acct: account, exchange: venue, ticker: symbol },
+    time: ts_event.slice(0, -6),
+    received: ts_init!.slice(0, -6),
+    side: `SIDE_${side}`,
+    ...{ px: Number(price), qty: Number(quantity), fee: Number(fee), fee_ccy: fee_currency },
+    maker: liquidity === "MAKER",
+  });
+}
+
+/** Serves the rows of a file in the contract's words or in the gateway's own. */
+async function serve(file: string, form: "contract" | "own"): Promise<{ url: string } & AsyncDisposable> {
+  const rest = ["rest-gateway.ts", pathOf(file), pathOf("times"), form === "own" ? "1000000" : "1"];
+  const rpc = ["rpc-gateway.ts", form, pathOf(file), pathOf("times"), pathOf(`${form}.binpb`)];
+  const [script, ...args] = isRpc ? rpc : rest;
+  const child = spawn(process.execPath, [join(import.meta.dirname, "recorded", script!), ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
@@ -112,12 +163,18 @@ async function serve(file: string, unitNs: number): Promise<{ url: string } & As
 
 try {
   await writeRows();
-  await writeFile(pathOf("profile.yaml"), profile);
-  await using own = await serve("default.ndjson", 1);
-  await using other = await serve("foreign.ndjson", 1_000_000);
+  await writeFile(pathOf("profile.yaml"), isRpc ? rpcProfile : restProfile);
+  if (isRpc) {
+    const build = (input: string, output: string) =>
+      execFileSync("npx", ["buf", "build", join(root, input), "-o", pathOf(output)], { cwd: root });
+    build("proto", "contract.binpb");
+    build("bench/recorded", "own.binpb");
+  }
+  await using own = await serve("default.ndjson", "contract");
+  await using other = await serve("foreign.ndjson", "own");
   const archive = async (url: string, options: string) => {
     const dir = pathOf("archive");
-    const command = `archive alpha-1/recorded --tables fills --transport rest --require counted --quiet --archive '${dir}'`;
+    const command = `archive alpha-1/recorded --tables fills --transport ${values.transport} --require counted --quiet --archive '${dir}'`;
     const taken = await timed(
       `'${process.execPath}' '${main}' ${command} --gateway ${url} ${options}`,
       folder,

@@ -58,3 +58,15 @@ test.each(names)(
     }
   },
 );
+
+test("runs says how rows came of which a profile has it otherwise than the contract", async () => {
+  await using bench = await ForeignBench.open("borealis");
+  await bench.archive();
+  const ways = ["by the profile borealis", "seq derived", "paged by page number, each window fetched twice"];
+  const runs = async (...more: string[]) =>
+    (await runInside(["runs", "--archive", bench.dir, ...more])).stdout;
+  expect(await runs("--wide")).toContain(`\nnorth/2026-01-05  fills: ${ways.join(", ")}\n`);
+  expect(await runs()).not.toContain("profile");
+  const { runs: listed } = JSON.parse(await runs("--json"));
+  expect(listed).toMatchObject([{ tables: { fills: { through: ways } } }]);
+});

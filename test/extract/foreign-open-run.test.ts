@@ -29,7 +29,7 @@ test("pages by number of a run that goes on are asked for up to an instant that 
   const ends = requests.map((query) => Number(query.get("toMs") ?? Number.NaN));
   expect(ends.filter((end) => !(end <= Date.now()))).toEqual([]);
 
-  bench.gateway.goOn(false);
+  bench.gateway.endRun();
   expect(await bench.archive()).toMatchObject({ status: 0 });
   expect((await bench.table("fills"))?.state).toBe("COMPLETE");
   expect(await bench.lines("fills")).toEqual(bench.truth("fills"));
@@ -51,7 +51,7 @@ test("pages by number that no end of a window closes wait for the end of the run
   const failed = { outcome: "INCOMPLETE", error: { code: "incomplete" } };
   expect(await bench.table("fills")).toMatchObject({ state: "INCOMPLETE", proven: null, attempt: failed });
 
-  bench.gateway.goOn(false);
+  bench.gateway.endRun();
   expect(await bench.archive(profile)).toMatchObject({ status: 0 });
   expect((await bench.table("fills"))?.state).toBe("COMPLETE");
   expect(await bench.lines("fills")).toEqual(bench.truth("fills"));

@@ -83,6 +83,11 @@ const row = fc.record({
     ),
     fc.string({ unit: fc.constantFrom("0", "1", ".", "-", "e"), maxLength: 6 }),
   ),
+  quantity: fc.oneof(
+    { weight: 6, arbitrary: fc.integer({ min: -1_000_000, max: 1_000_000_000 }).map((n) => n / 1e4) },
+    fc.constantFrom(0, -0, 1e-6, 1e-7, 123_456_789.125, 1e20, 1e21, Number.NaN, Infinity),
+    fc.double(),
+  ),
   extra: fc.option(fc.integer({ min: 0, max: 200 }), { nil: undefined, freq: 6 }),
   isReversed: fc.boolean(),
 });

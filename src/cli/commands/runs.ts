@@ -62,7 +62,11 @@ export const runsCommand = commandEntry({
             "only runs in these states, such as INCOMPLETE,OPEN; pending: those with work that is not committed",
           ).conflicts("gateway"),
         )
-        .option("--wide", "every column, and names in full even if they do not fit the terminal")
+        .option(
+          "--wide",
+          "every column, names in full even if they do not fit the terminal, and how the rows of each table came where a " +
+            "profile says so",
+        )
         .option("--json", 'an object {"runs": […]}'),
       false,
     ).addHelpText(

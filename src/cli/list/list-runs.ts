@@ -172,6 +172,16 @@ function shortfallLines(manifest: Manifest): string[] {
   });
 }
 
+/** A line for each table whose rows came otherwise than the contract has them, the tables of which the same is true in one. */
+function throughLines(run: ListedRun): string[] {
+  const tables = Object.entries(run.tables).filter(([, { through }]) => through !== undefined);
+  const byWords = Map.groupBy(tables, ([, { through }]) => through!.join(", "));
+  return [...byWords].map(
+    ([words, alike]) =>
+      `${visible(`${formatRun(run)}  ${alike.map(([name]) => name).join(", ")}: ${words}`)}\n`,
+  );
+}
+
 function textOf(runs: readonly ListedRun[], all: number, values: Values, session: Session): string {
   if (runs.length === 0)
     return all === 0
@@ -192,9 +202,11 @@ function textOf(runs: readonly ListedRun[], all: number, values: Values, session
   const ids = runs.map(formatRun);
   const table = values.wide ? tableWith(ids) : fitNames(ids, tableWith, session);
   const command = commandsToCopy(values, session);
-  const told = runs.flatMap(({ told: lines, pending }) =>
-    pending === null ? lines : [...lines, pendingLine(pending, command)],
-  );
+  const told = runs.flatMap((run) => [
+    ...run.told,
+    ...(values.wide ? throughLines(run) : []),
+    ...(run.pending === null ? [] : [pendingLine(run.pending, command)]),
+  ]);
   return told.length === 0 ? table : `${table}\n${wrapLines(told.join(""), session.terminal.columns)}`;
 }
 

@@ -87,7 +87,7 @@ export function flatColumns(
   const taken = new Set<number>();
   const columns: WireColumn[] = [];
   for (const column of table.columns) {
-    const wire = wireColumn(column, map.columns[column.name], message, run);
+    const wire = wireColumn(column, map, message, run);
     if (wire === undefined) return undefined;
     if ("number" in wire) {
       if (taken.has(wire.number)) return undefined;
@@ -99,12 +99,8 @@ export function flatColumns(
   return message.fields.every(({ number }) => taken.has(number)) ? columns : undefined;
 }
 
-function wireColumn(
-  column: Column,
-  source: ColumnSource | undefined,
-  message: DescMessage,
-  run: RunRef,
-): WireColumn | undefined {
+function wireColumn(column: Column, map: RowMap, message: DescMessage, run: RunRef): WireColumn | undefined {
+  const source = map.columns[column.name];
   switch (source?.kind) {
     case "run":
       return { text: inside(run.runId) };
@@ -132,7 +128,14 @@ function wireColumn(
           ? { number: field.number, zeros: zerosOf[unit] }
           : undefined;
       }
-      return isOwnType(column, field, optional === true) ? { number: field.number } : undefined;
+      if (isOwnType(column, field, optional === true)) return { number: field.number };
+      const isDouble = field.fieldKind === "scalar" && field.scalar === ScalarType.DOUBLE;
+      return isDouble &&
+        column.kind === "exact" &&
+        map.numbers === "exact" &&
+        field.presence === implicitPresence
+        ? { number: field.number, isDouble }
+        : undefined;
     }
     default:
       return undefined;

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 import { canonicalDouble, longestLineBytes } from "../line.ts";
-import { writeInt64, writeUint53, writeUint64 } from "./decimal-digits.ts";
+import { writeInt64, writeShortDouble, writeUint53, writeUint64 } from "./decimal-digits.ts";
 import { type FieldPlan, jsonKind, type MessagePlan } from "./json-plan.ts";
 import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
 import type { PageIndex } from "./page-index.ts";
@@ -254,10 +254,10 @@ export class JsonTranscoder {
     if (at + bytes > end) throw truncated();
     switch (field.kind) {
       case jsonKind.double:
-        this.#latin(canonicalDouble(view.getFloat64(at, true)));
+        this.#double(view.getFloat64(at, true));
         break;
       case jsonKind.float:
-        this.#latin(canonicalDouble(view.getFloat32(at, true)));
+        this.#double(view.getFloat32(at, true));
         break;
       case jsonKind.fixed32:
         this.#at = writeUint53(this.#outView, this.#at, view.getUint32(at, true));
@@ -358,6 +358,12 @@ export class JsonTranscoder {
   #signed(value: number): void {
     if (value < 0) this.#out[this.#at++] = 45;
     this.#at = writeUint53(this.#outView, this.#at, Math.abs(value));
+  }
+
+  #double(value: number): void {
+    const end = writeShortDouble(this.#outView, this.#at, value);
+    if (end < 0) this.#latin(canonicalDouble(value));
+    else this.#at = end;
   }
 
   #latin(text: string): void {

@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import type { Column, Table } from "../../model/profile/table.ts";
 import { canonicalDouble, longestLineBytes } from "../line.ts";
-import { writeInt64, writeUint53, writeUint64 } from "./decimal-digits.ts";
+import { writeInt64, writeShortDouble, writeUint53, writeUint64 } from "./decimal-digits.ts";
 import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
 import type { PageIndex } from "./page-index.ts";
 import { rowMessage } from "./row-message.ts";
@@ -21,6 +21,8 @@ export type WireColumn =
   | { readonly number: number }
   /** The same, but a count of a coarser unit, of 10^zeros nanoseconds. */
   | { readonly number: number; readonly zeros: number }
+  /** A double for an exact column: the decimal that it is printed as. */
+  | { readonly number: number; readonly isDouble: true }
   /** An enum's field, or a bool's: the inside of a JSON string for each of its numbers. */
   | { readonly number: number; readonly words: ReadonlyMap<number, string>; readonly isBool: boolean }
   /** The same text in every row, as the inside of a JSON string, or a number's own text. */
@@ -28,7 +30,7 @@ export type WireColumn =
 
 /**
  * The whole line of a row that these columns have nothing for: a number without a word, a time beyond 64 bits, a decimal
- * that is none or has an exponent.
+ * that is none or has an exponent, a double that is no number.
  */
 export type OddRow = (index: PageIndex, start: number, end: number) => Uint8Array;
 
@@ -57,6 +59,7 @@ const enumKind = 8;
 const boolKind = 9;
 /** Of another message: the default contract's decimals are what the gateway writes. */
 const exactKind = 10;
+const exactDoubleKind = 11;
 
 const int64Max = 2n ** 63n - 1n;
 
@@ -162,9 +165,7 @@ export class RowTranscoder {
     });
     this.#leads = Int32Array.from(words);
     this.#tail = Buffer.from(isQuoted(columns.at(-1)!) ? '"}\n' : "}\n");
-    this.#wireTypes = Uint8Array.from(columns, (column, i) =>
-      "words" in sources[i]! ? wireType.varint : wireTypeOf(column),
-    );
+    this.#wireTypes = Uint8Array.from(columns, (column, i) => wireTypeOf(column, sources[i]!));
     this.#columnOfTag = new Int16Array(16_384).fill(-1);
     const byNumber = new Map<number, number>();
     numbers.forEach((number, i) => {
@@ -454,9 +455,15 @@ export class RowTranscoder {
       this.#at = written;
       return stop;
     }
-    if (kind === doubleKind) {
+    if (kind === doubleKind || kind === exactDoubleKind) {
       if (at + 8 > end) throw truncated();
-      const text = canonicalDouble(this.#pageView.getFloat64(at, true));
+      const value = this.#pageView.getFloat64(at, true);
+      const written = writeShortDouble(this.#outView, to, value);
+      if (written >= 0) {
+        this.#at = written;
+        return at + 8;
+      }
+      const text = kind === doubleKind ? canonicalDouble(value) : decimalOf(value);
       for (let i = 0; i < text.length; i++) this.#out[to + i] = text.charCodeAt(i);
       this.#at = to + text.length;
       return at + 8;
@@ -535,6 +542,7 @@ function ownColumns(table: Table): readonly WireColumn[] {
 
 function kindIn(column: Column, source: WireColumn, isStrict: boolean): number {
   if ("words" in source) return source.isBool ? boolKind : enumKind;
+  if ("isDouble" in source) return exactDoubleKind;
   if (isStrict && column.kind === "exact") return exactKind;
   return "zeros" in source ? unitKind : kindOf(column);
 }
@@ -556,7 +564,9 @@ function kindOf({ name, kind }: Column): number {
   }
 }
 
-function wireTypeOf({ kind }: Column): number {
+function wireTypeOf({ kind }: Column, source: WireColumn): number {
+  if ("words" in source) return wireType.varint;
+  if ("isDouble" in source) return wireType.fixed64;
   if (kind === "double") return wireType.fixed64;
   return kind === "string" || kind === "exact" ? wireType.length : wireType.varint;
 }
@@ -564,6 +574,14 @@ function wireTypeOf({ kind }: Column): number {
 /** Whether the canonical line has the value in quotes: all but small integers and doubles. */
 function isQuoted({ kind }: Column): boolean {
   return kind !== "uint32" && kind !== "double";
+}
+
+/** A double as a decimal of an exact column: -0 is 0. */
+function decimalOf(value: number): string {
+  const text = String(value);
+  // an exponent, or no number at all
+  if (/[eNI]/.test(text)) throw odd;
+  return text;
 }
 
 /** More digits than that are looked at elsewhere. */

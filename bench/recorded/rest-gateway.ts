@@ -1,65 +1,51 @@
 // A gateway of one run's fills out of a file of lines, in a process of its own: facts that heed bounds, and rows within
 // bounds up to a limit, straight from memory. What it costs is not the client's.
-//   node recorded-gateway.ts FILE TIMES UNIT_NS
+//   node rest-gateway.ts FILE TIMES UNIT_NS
 //   TIMES: a file of the lines' instants, one a line, in nanoseconds
 //   UNIT_NS: how many of them the unit of a row request's bounds has
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { RecordedTimes, recordedRun } from "./recorded-times.ts";
 
 const [file, timesFile, unitNs] = process.argv.slice(2) as [string, string, string];
 const text = await readFile(file);
-const times = BigInt64Array.from((await readFile(timesFile, "utf8")).trimEnd().split("\n"), BigInt);
-const starts = new Float64Array(times.length + 1);
-for (let row = 1; row <= times.length; row++) starts[row] = text.indexOf(10, starts[row - 1]) + 1;
+const times = await RecordedTimes.read(timesFile);
+const starts = new Float64Array(times.rows + 1);
+for (let row = 1; row <= times.rows; row++) starts[row] = text.indexOf(10, starts[row - 1]) + 1;
 
-/** The first row at an instant or behind it. */
-function rowAt(instant: bigint): number {
-  let [low, high] = [0, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (times[middle]! < instant) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-const run = { instance_id: "alpha-1", run_id: "recorded" };
 const json = { "content-type": "application/json" };
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url!, "http://gateway");
-  const bound = (name: string, otherwise: number) => {
-    const given = searchParams.get(name);
-    // the facts are the contract's own, in nanoseconds
-    const unit = pathname === "/history/storage" ? 1n : BigInt(unitNs);
-    return given === null ? otherwise : rowAt(BigInt(given) * unit);
-  };
-  const asked = searchParams.get("run_id") ?? run.run_id;
-  if (asked !== run.run_id) {
+  const asked = searchParams.get("run_id") ?? recordedRun.run_id;
+  if (asked !== recordedRun.run_id) {
     response.writeHead(404, json).end('{"error":{"code":"run_not_found","message":"no such run"}}');
     return;
   }
-  const [from, to] = [bound("from", 0), bound("to", times.length)];
+  // the facts are the contract's own, in nanoseconds
+  const unit = pathname === "/history/storage" ? 1n : BigInt(unitNs);
+  const { start, end, first, last } = times.within(searchParams.get("from"), searchParams.get("to"), unit);
   const document = (value: object) => response.writeHead(200, json).end(JSON.stringify(value));
   switch (pathname) {
     case "/history/instances":
-      return document({ instances: [{ instance_id: run.instance_id, run_ids: [run.run_id] }] });
-    case "/history/runs": {
-      const entry = { ts_started: `${times[0]}`, ts_ended: `${times.at(-1)! + 1n}` };
       return document({
-        runs: [{ ...run, status: "FINISHED", ...entry, final: true, storage_version: "1" }],
+        instances: [{ instance_id: recordedRun.instance_id, run_ids: [recordedRun.run_id] }],
+      });
+    case "/history/runs": {
+      const entry = { ts_started: `${times.ends[0]}`, ts_ended: `${times.ends[1] + 1n}` };
+      return document({
+        runs: [{ ...recordedRun, status: "FINISHED", ...entry, final: true, storage_version: "1" }],
       });
     }
     case "/history/storage": {
-      const ends = { min_ts_event: `${times[from] ?? 0}`, max_ts_event: `${times[to - 1] ?? 0}` };
-      const rows = String(Math.max(0, to - from));
+      const ends = { min_ts_event: `${first}`, max_ts_event: `${last}` };
+      const rows = String(end - start);
       return document({ tables: [{ table: "fills", rows, ...ends, schema_fingerprint: "1", final: true }] });
     }
     case "/history/fills": {
       const limit = Number(searchParams.get("limit") ?? Number.POSITIVE_INFINITY);
-      const end = Math.max(from, Math.min(to, from + limit));
-      const body = text.subarray(starts[from], starts[end]);
+      const body = text.subarray(starts[start], starts[Math.min(end, start + limit)]);
       response.writeHead(200, {
         "content-type": "application/x-ndjson",
         "content-length": String(body.byteLength),
