@@ -81,7 +81,16 @@ export interface StorageFacts extends ReadonlyMap<TableName, TableFacts> {
   readonly text?: Uint8Array | undefined;
 }
 
-export interface RowRequest extends RunRef, TimeBounds {
+/** A run as its rows are asked for. */
+export interface AskedRun extends RunRef {
+  /**
+   * True where no row of the run is to come any more, by all that is said of its end. A source that joins pages which move
+   * when rows come takes a window without an end, or with one that is still ahead, only then. Default: false.
+   */
+  readonly final?: boolean | undefined;
+}
+
+export interface RowRequest extends AskedRun, TimeBounds {
   readonly table: TableName;
   /** Most rows to answer with; the source may answer with fewer without saying so. */
   readonly limit?: number | undefined;

@@ -60,6 +60,7 @@ function inputOf(times: readonly bigint[], segments: Segment[], more: Partial<Pl
     sliceRows: 10,
     acceptShrink: false,
     comesWhole: false,
+    needsEnd: false,
     maySplit: true,
     ...more,
   };

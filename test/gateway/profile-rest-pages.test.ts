@@ -10,6 +10,7 @@ import {
   profileOf,
   type Query,
   read,
+  request,
   rowsOf,
   serveJson,
 } from "../fixtures/source/rest-profile.ts";
@@ -187,6 +188,48 @@ for (const total of [true, false]) {
     expect(came).toEqual([]);
   });
 }
+
+test.each([
+  ["without an end, though each row has come", {}, 1, "incomplete"],
+  ["up to an instant to come", { to: 4_102_444_800_000_000_000n }, 1, "incomplete"],
+  ["up to an instant that has passed", { to: 1_672_531_200_000_000_000n }, 13, rows],
+  ["without an end, once the run has ended", { final: true }, 13, rows],
+  ["for as many rows as a page has", { limit: 5 }, 1, rows.slice(0, 5)],
+  ["for more rows than a page has", { limit: 6 }, 1, "incomplete"],
+] as const)(
+  "pages by number are joined where no row is to come any more: asked %s",
+  async (_name, asked, requests, wanted) => {
+    await using server = await serveJson((_, query) => pageOf(pages.numberTotal, query));
+    const came = await read(server, profile(pages.numberTotal), { final: false, ...asked });
+    expect(came.error?.code ?? came.lines).toEqual(wanted);
+    expect(came.requests).toBe(requests);
+  },
+);
+
+test("one page by number that is all there is needs no end, and one that cannot be asked up to an instant is open", async () => {
+  await using server = await serveJson((_, query) => pageOf(pages.numberTotal, query, rows.slice(0, 4)));
+  const open = await read(server, profile(pages.numberTotal), { final: false });
+  expect(open).toMatchObject({ lines: rows.slice(0, 4), error: undefined, requests: 1 });
+  const endless = profile({ ...pages.numberTotal, total: undefined }, request("/trades", { to: undefined }));
+  const passed = { final: false, to: 1_672_531_200_000_000_000n };
+  expect((await read(server, endless, passed)).error?.code).toBe("incomplete");
+  expect(await read(server, endless, { ...passed, final: true })).toMatchObject({ lines: rows.slice(0, 4) });
+});
+
+test.each(["ascending", "descending"] as const)(
+  "pages by offset of a run that goes on, sent %s, are what it had at the last page, or a cut",
+  async (order) => {
+    let asked = 0;
+    const now = () => rows.slice(0, 12 + asked);
+    await using server = await serveJson((_, query) => {
+      asked++;
+      return pageOf(pages.offsetTotal, query, order === "ascending" ? now() : now().reverse());
+    });
+    const came = await read(server, profile(pages.offsetTotal, { order }), { final: false });
+    expect(came.error?.code ?? came.lines).toEqual(order === "ascending" ? now() : "stream_cut");
+    expect(asked).toBeGreaterThan(1);
+  },
+);
 
 test("pages by number that leave out the same rows each time are seen by their second size", async () => {
   // six rows, four a page at most, counted by the size that is asked for

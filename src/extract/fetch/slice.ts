@@ -1,7 +1,7 @@
 import type { Segment } from "../../archive/manifest/manifest.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
-import type { HistorySource, RunRef } from "../../model/source.ts";
+import type { AskedRun, HistorySource } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
 import type { SeenSource } from "../proof/seen-source.ts";
@@ -9,7 +9,7 @@ import type { BufferPool } from "./buffer-pool.ts";
 
 /** A window of one table of one run: the unit of fetch and retry. */
 export interface Slice {
-  readonly run: RunRef;
+  readonly run: AskedRun;
   readonly table: Table;
   readonly bucket: string;
   readonly from: Nanoseconds;

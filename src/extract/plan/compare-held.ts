@@ -1,6 +1,6 @@
 import type { Segment } from "../../archive/manifest/manifest.ts";
 import type { Table } from "../../model/profile/table.ts";
-import type { RunRef } from "../../model/source.ts";
+import type { AskedRun } from "../../model/source.ts";
 import { sideBySide } from "../../model/text/side-by-side.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
@@ -15,7 +15,7 @@ import { asked, routeOf } from "./route.ts";
 import { eachLine, isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
-  readonly run: RunRef;
+  readonly run: AskedRun;
   readonly table: Table;
   /** Contiguous, in order. */
   readonly windows: readonly HeldWindow[];

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { Table } from "../../model/profile/table.ts";
-import type { RunRef } from "../../model/source.ts";
+import type { AskedRun } from "../../model/source.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
@@ -21,7 +21,7 @@ export function openWindow(until: Nanoseconds | undefined): Window {
  * behind the other.
  */
 export async function scanTable(
-  run: RunRef,
+  run: AskedRun,
   table: Table,
   windows: readonly Window[],
   until: Nanoseconds | undefined,

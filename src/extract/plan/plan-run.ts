@@ -18,7 +18,7 @@ import { type CountRows, isUpToDate, lookAhead } from "../run/run-horizon.ts";
 import { standingAcceptances } from "../run/standing-acceptances.ts";
 import { askPlan, type TablePlan as Planning, saidNone } from "./ask-plan.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
-import { routeOf } from "./route.ts";
+import { needsEnd, routeOf } from "./route.ts";
 import { countSlice, slicesOf } from "./slices.ts";
 import { isSaidNone, wantedTables } from "./wanted-tables.ts";
 
@@ -102,10 +102,11 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
     const { name } = table;
     const former = committed?.tables[name];
     const ownHeld = held?.of(name) ?? nothingHeld();
-    const comesWhole = !routeOf(source, table).bounds.from;
+    const route = routeOf(source, table);
     const known = {
       ...{ table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink },
-      comesWhole,
+      comesWhole: !route.bounds.from,
+      needsEnd: needsEnd(route),
     };
     try {
       if (isSaidNone(source, table)) return await askPlan({ ...known, facts: null }, saidNone);

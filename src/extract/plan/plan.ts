@@ -30,6 +30,8 @@ export interface PlanInput {
   readonly acceptShrink: boolean;
   /** True where the table can only be had whole, so that each window costs as much as all of it. */
   readonly comesWhole: boolean;
+  /** True where nothing can be asked for while the run goes on. */
+  readonly needsEnd: boolean;
   /** True where segments may be split; where not, one that the gateway's rows now begin in is not looked into. */
   readonly maySplit: boolean;
 }
@@ -99,11 +101,13 @@ interface Extent {
  * Plans one table: a pure function of what is known and of what was answered so far, called again with each answer until
  * it asks no more. The job and its dry run both go by it.
  *
- * Throws `shrunk` or `history_unavailable` where the gateway holds less than the archive, and nobody accepted that.
+ * Throws `shrunk` or `history_unavailable` where the gateway holds less than the archive, and nobody accepted that, and
+ * `incomplete` where the run has to end first.
  */
 export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   const { held, run } = input;
   const found = extentOf(input, answers);
+  if (input.needsEnd && input.until !== undefined && found !== "absent") throw goesOn();
   if (found === undefined) return { kind: "scan" };
   const lapsed = lapsedWhole(input, found);
   if (lapsed !== null) return lapsed;
@@ -309,6 +313,16 @@ function segmentsEver({ former, held }: Pick<PlanInput, "former" | "held">): rea
 function provenRows(former: TableManifest | undefined): number {
   const proven = provenView(former);
   return proven === undefined ? 0 : certifiedRows(proven);
+}
+
+function goesOn(): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    "the run goes on, and its pages by number, which no end of a time window closes, would move meanwhile",
+    {
+      hint: "Archive the run once it has ended; --finished takes such runs alone. If the gateway takes both time bounds, name them in the profile's parameters, as from and to.",
+    },
+  );
 }
 
 /** What it means that the gateway holds fewer rows than are proven. */

@@ -63,6 +63,14 @@ export function asked({ bounds }: Pick<Route, "bounds">, from: Nanoseconds, to: 
   };
 }
 
+/**
+ * True where rows can be asked for only once the run has ended: they come in pages that move when rows come, and nothing
+ * but the run's end closes what is asked for.
+ */
+export function needsEnd({ pages, bounds }: Pick<Route, "pages" | "bounds">): boolean {
+  return pages === "number" && !bounds.to;
+}
+
 /** The first instant behind `ts` that can be asked from without what lies at `ts`. */
 export function behindStep({ stepNs }: Pick<Route, "stepNs">, ts: Nanoseconds): Nanoseconds {
   return ts >= int64Max - stepNs ? int64Max : (floorDivide(ts, stepNs) + 1n) * stepNs;

@@ -1,6 +1,6 @@
 import { bucketAt, type Grain } from "../../archive/bucket.ts";
 import type { Table } from "../../model/profile/table.ts";
-import type { RunRef } from "../../model/source.ts";
+import type { AskedRun } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { Slice } from "../fetch/slice.ts";
 import type { CountRows } from "../run/run-horizon.ts";
@@ -24,7 +24,7 @@ export interface SlicePlan {
  * The slices to fetch, one by one as they are asked for: the gaps, cut at buckets and at a grid that depends on the span
  * alone, so that an interrupted job cuts where an undisturbed one does.
  */
-export function* slicesOf(run: RunRef, table: Table, plan: SlicePlan): Generator<Slice> {
+export function* slicesOf(run: AskedRun, table: Table, plan: SlicePlan): Generator<Slice> {
   const { grain, gaps, span, stepNs, rowsTo } = plan;
   for (const gap of gaps) {
     for (let from = gap.from; from < gap.to; ) {

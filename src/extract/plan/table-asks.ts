@@ -6,7 +6,7 @@ import { Pieces } from "../../model/pieces.ts";
 import type { FilterName, Table } from "../../model/profile/table.ts";
 import { withRetries } from "../../model/retry/retry.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
-import type { HistorySource, RowRequest, RunRef } from "../../model/source.ts";
+import type { AskedRun, HistorySource, RowRequest } from "../../model/source.ts";
 import { rowText } from "../../model/text/operator-text.ts";
 import { int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
@@ -18,7 +18,7 @@ import { asked, behindStep, type Route, routeOf } from "./route.ts";
 /** Small questions about one table of one run: whom they are put to, and how they are asked again. */
 export interface TableAsks {
   readonly source: HistorySource;
-  readonly run: RunRef;
+  readonly run: AskedRun;
   readonly table: Table;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;

@@ -56,6 +56,6 @@ export interface RunContext {
 /** How a table of the run is asked for rows. */
 export function asksOf(table: Table, { run, work }: RunContext): TableAsks {
   const { source, retry, signal } = work;
-  const { instanceId, runId } = run;
-  return { source, run: { instanceId, runId }, table, retry, signal };
+  const { instanceId, runId, final } = run;
+  return { source, run: { instanceId, runId, final }, table, retry, signal };
 }

@@ -113,17 +113,17 @@ async function gives(
 ): Promise<boolean> {
   const time = timeOf(line);
   if (time === null) return false;
-  const { instanceId, runId } = run;
+  const { instanceId, runId, final } = run;
   const from = BigInt(time);
   const to = from + 1n < BigInt(segment.to) ? from + 1n : BigInt(segment.to);
-  const asks = { source, run: { instanceId, runId }, table, retry, signal };
+  const asks = { source, run: { instanceId, runId, final }, table, retry, signal };
   const route = routeOf(source, table);
   // a number that was given here is no part of what the source has
   const comparable = (text: string) =>
     comparableLine(table, route.numbers === "given" ? text : text.replace(/"seq":"\d*"/, '"seq":"0"'));
   const wanted = comparable(line);
   return await askSmall(asks, async () => {
-    const request = { instanceId, runId, table: table.name, ...asked(route, from, to), signal };
+    const request = { ...asks.run, table: table.name, ...asked(route, from, to), signal };
     const mostBytes = route.bounds.from && route.bounds.to ? mostSegmentBytes : Number.POSITIVE_INFINITY;
     for await (const found of linesIn(source.rows(request), mostBytes)) {
       if (comparable(found.toString("utf8")) === wanted) return true;

@@ -36,7 +36,7 @@ import {
   windowKey,
 } from "../plan/held-window.ts";
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
-import { type Route, routeOf } from "../plan/route.ts";
+import { needsEnd, type Route, routeOf } from "../plan/route.ts";
 import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
 import { isRefusal, linesOf, probe, timeOf } from "../plan/table-asks.ts";
 import { isSaidNone } from "../plan/wanted-tables.ts";
@@ -151,6 +151,7 @@ export class TableArchiver {
     const known = {
       ...{ table: name, run, until, facts, held, former, sliceRows, acceptShrink },
       comesWhole: this.#comesWhole,
+      needsEnd: needsEnd(this.#route),
     };
     const plan = this.#isSaidNone
       ? await askPlan({ ...known, facts: null }, saidNone)

@@ -166,7 +166,7 @@ function isSame(lines: readonly string[], wanted: readonly string[], anyOrder: b
 async function linesOf(source: HistorySource, request: RowRequest): Promise<string[]> {
   const chunks: Uint8Array[] = [];
   let rows = 0;
-  for await (const chunk of source.rows(request)) {
+  for await (const chunk of source.rows({ ...request, final: true })) {
     chunks.push(Uint8Array.from(chunk));
     for (const byte of chunk) if (byte === 10) rows += 1;
     if (rows > mostRows) {

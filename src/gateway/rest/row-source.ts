@@ -2,7 +2,7 @@ import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/erro
 import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
-import type { RowRequest, RunRef } from "../../model/source.ts";
+import type { AskedRun, RowRequest, RunRef } from "../../model/source.ts";
 import { floorDivide, formatTime, type TimeBounds } from "../../model/time.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
@@ -49,7 +49,7 @@ export interface RouteKnowledge {
 
 /** One answer's rows as they are asked for. */
 interface Asked extends TimeBounds {
-  readonly run: RunRef;
+  readonly run: AskedRun;
   readonly filters: readonly (readonly [FilterName, string])[];
   /** Rows that are enough; undefined where all are wanted, or nobody can tell how many that takes. */
   readonly wanted: number | undefined;
@@ -85,12 +85,12 @@ export async function* profileRows(
   session.options.onRowBuffers?.();
   using _place = await session.gate.rows(signal);
   const reading = { place, signal, rate: session.rowRate(place) };
-  const { instanceId, runId, limit } = request;
+  const { instanceId, runId, final, limit } = request;
   const bounds = {
     from: request.from === undefined ? undefined : checkedTime(request.from),
     to: request.to === undefined ? undefined : checkedTime(request.to),
   };
-  const asked = { run: { instanceId, runId }, filters, ...bounds, wanted: limit };
+  const asked = { run: { instanceId, runId, final }, filters, ...bounds, wanted: limit };
   if (route.order === "descending")
     yield* takeRows(turnedRows(source, { ...asked, wanted: undefined }, reading), limit);
   else yield* takeRows(clippedRows(source, asked, reading), limit);
@@ -332,7 +332,7 @@ async function requireFiltered(source: RowRoute, asked: Asked, reading: Reading)
   const runs = impossibleRuns(route, traits, asked.run, ids, place);
   for (const run of known.isFiltered ? runs.filter(({ isNear }) => isNear) : runs) {
     const { instanceId, runId } = run;
-    const other = { ...asked, run: { instanceId, runId }, wanted: 1 };
+    const other = { ...asked, run: { ...asked.run, instanceId, runId }, wanted: 1 };
     if ((await hasRows(source, other, reading)) && run.isImpossible)
       throw ignoresParameter(run, route, place);
   }
@@ -396,6 +396,7 @@ function pageWalk(
     place,
     size,
     wanted: asked.wanted,
+    isClosed: isClosed(session, route, asked),
     hasTwins: traits.map !== undefined && hasDerivedSeq(traits.map),
     isArrivalKept: traits.map !== undefined && hasDerivedSeq(traits.map) && traits.map.ties === "arrival",
     open: (more) => opened(call(size, more)),
@@ -415,6 +416,16 @@ function pageWalk(
       known.namesNext = true;
     },
   };
+}
+
+/**
+ * Whether what is asked for is closed: the run has ended, or the end that is sent has passed, by the gateway's clock, which
+ * it tells in whole seconds, or by the one here.
+ */
+function isClosed(session: HttpSession, { parameters }: RestRoute, { run, to }: Asked): boolean {
+  if (run.final === true) return true;
+  if (to === undefined || parameters.to === undefined) return false;
+  return to <= BigInt(Date.now()) * 1_000_000n || to <= (session.now() ?? to - 1n);
 }
 
 /** Throws `not_a_gateway` where a page of one row out of several names no next one: nothing ever would be the next. */

@@ -73,8 +73,10 @@ describe("the right profile of a foreign gateway", () => {
     });
     expect(await reach("borealis")).toMatchObject({
       reach: "exhausted",
-      why: expect.stringContaining("another page size"),
+      why: expect.stringMatching(/pages by number: a second pass with another page size/),
     });
+    const { check } = await checkedProfile("borealis", { edits: [[" to: toMs,", ""]] });
+    expect(check!.tables[0]!.proof.why).toMatch(/pages by number: finished runs alone, and a second pass/);
   });
 });
 

@@ -36,12 +36,14 @@ export function reachableProof({ route, facts, findings }: ProofGround): Reachab
   };
 }
 
-function pagesText({ pages }: RestRoute): string {
+function pagesText({ pages, parameters }: RestRoute): string {
   switch (pages.by) {
     case "offset":
       return "; pages by offset: each begins one row early, to show that nothing moved";
     case "number":
-      return "; pages by number: finished runs alone, and a second pass with another page size has to bring the same";
+      return `; pages by number: ${
+        parameters.from === undefined || parameters.to === undefined ? "finished runs alone, and a" : "a"
+      } second pass with another page size has to bring the same`;
     default:
       return "";
   }

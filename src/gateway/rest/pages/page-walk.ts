@@ -26,6 +26,8 @@ export interface PageWalk {
   readonly size: number | undefined;
   /** Rows that are enough; what comes beyond them is not looked at. */
   readonly wanted: number | undefined;
+  /** No row is to come any more into what is asked for: its end has passed, or the run's. */
+  readonly isClosed: boolean;
   /** Rows may be equal, since no number tells them apart: then only whole pages that differ in themselves are told apart. */
   readonly hasTwins: boolean;
   /** Whether rows that come in another order are others: that of their arrival is kept. */
@@ -53,7 +55,7 @@ const usualSize = 1000;
  * The rows of all pages, one a line, in the order in which they came.
  *
  * Throws `stream_cut` where the pages stop making sense: what was handed out is whole up to there. Pages by number are
- * handed out once they have come twice, so that nothing is.
+ * handed out once they have come twice, so that nothing is; of what is not closed they are `incomplete` behind the first.
  */
 export function walkPages(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
   switch (walk.pages.by) {
@@ -121,7 +123,14 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
   }
 }
 
-/** Each page begins one row early, and that row has to be the last of the page before: nothing came between them. */
+/**
+ * Each page begins one row early, and that row has to be the last of the page before: nothing came between them.
+ *
+ * This holds whether or not more rows are to come. Rows are added and not taken away, so a row that comes in ahead of the
+ * join moves it, and one that comes in behind it is still to be read: at the end there is what the gateway had at the last
+ * page. Only where rows are equal may a join move and look the same; those of its time are then asked for by themselves,
+ * as is done in page-joins.ts.
+ */
 async function* byOffset(
   walk: PageWalk,
   pages: Extract<Pages, { by: "offset" }>,
@@ -177,8 +186,11 @@ async function* byOffset(
 
 /**
  * Pages by number say nothing of what moved between them: the total has to be the same on each, and all pages have to
- * come a second time, cut elsewhere, with the same rows, whose ties may come in another order. Until then none of them is handed out but a first page that is
- * all that was asked for.
+ * come a second time, cut elsewhere, with the same rows, whose ties may come in another order. Until then none of them is
+ * handed out but a first page that is all that was asked for.
+ *
+ * Where rows keep coming, two passes over all of it would agree by chance alone. So what is not closed is not joined: one
+ * answer is all of it, or it is `incomplete`.
  */
 async function* byNumber(
   walk: PageWalk,
@@ -194,7 +206,7 @@ async function* byNumber(
     await spool.add(rows);
   }
   const isOnePage = first.pages === 1 && first.rows >= (walk.wanted ?? Number.POSITIVE_INFINITY);
-  if (!isOnePage) {
+  if (walk.isClosed && !isOnePage) {
     // a gateway that gives fewer rows than it is asked for would count pages by those it was asked for, and leave out
     // the same rows each time, were it asked for as many as it gives or more
     const other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
@@ -254,6 +266,7 @@ async function* onePass(
       return;
     }
     if (total !== undefined && BigInt(pass.rows) === total) return;
+    if (!walk.isClosed) throw notClosed(place);
   }
 }
 
@@ -295,6 +308,17 @@ function totalOf(
 
 function wrongTotal(total: bigint, got: number, place: ErrorPlace): RunvaultError {
   return cut(`${total} rows were announced, and ${got} came`, place);
+}
+
+function notClosed(place: ErrorPlace): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    "rows come in pages by number, which move when rows come, and more are to come into what is asked for",
+    {
+      place,
+      hint: "Ask up to an instant that has passed; of a run that has ended, the request says so by `final`.",
+    },
+  );
 }
 
 function notJoined(place: ErrorPlace): RunvaultError {
