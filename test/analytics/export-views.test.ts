@@ -8,6 +8,7 @@ import type { Archive } from "../../src/archive/archive.ts";
 import { openDuckDB } from "../../src/duckdb/open-duckdb.ts";
 import { literal } from "../../src/duckdb/sql.ts";
 import { startWidening } from "../../src/extract/rebuild/widen.ts";
+import { extraTypes } from "../../src/model/profile/extra-column.ts";
 import type { RunRef } from "../../src/model/source.ts";
 import { buildExtremeArchive, linkTables, oddRuns } from "../fixtures/archive/extreme-archive.ts";
 import { fillsOf, RebuildWorld, second, third } from "../fixtures/archive/rebuild-world.ts";
@@ -146,10 +147,13 @@ describe("when the archive moves on, a database of views", () => {
 });
 
 describe("where tables/ is not what is committed, an export of views", () => {
-  it("is refused while a column is being widened", async () => {
+  it.each([
+    ["is being widened", { price: null }, [second]],
+    ["is coming, and of none of the runs is there", extraTypes, []],
+  ])("is refused while a column %s", async (_, types, rebuilt) => {
     await using world = await worldOf([run, second]);
-    await startWidening(world.archive, { fills: { price: null } }, () => {});
-    await world.rebuild(second, null);
+    await startWidening(world.archive, { fills: types }, () => {});
+    for (const one of rebuilt) await world.rebuild(one, null);
     const done = await exporting(world.archive.dir, "fills");
     expect(done).toMatchObject({ status: 4, stderr: expect.stringContaining("was not finished") });
   });

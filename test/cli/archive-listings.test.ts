@@ -98,16 +98,22 @@ describe("runs", () => {
     const { generation } = (await archive.manifest(whole))!;
     const pending = archive.layout.pendingDir(whole);
     await mkdir(pending, { recursive: true });
-    const journal = (next: number) =>
+    const journal = (next: number, more: object = {}) =>
       writeFile(
         join(pending, "journal.ndjson"),
-        `${JSON.stringify({ kind: "open", ...whole, generation: next })}\n`,
+        `${JSON.stringify({ kind: "open", ...whole, generation: next, ...more })}\n`,
       );
     await journal(generation);
     expect(await idsOf("--state", "pending")).toEqual([stopped.runId]);
     await journal(generation + 1);
     const [run] = await listed("--state", "pending");
     expect(run).toMatchObject({ ...whole, state: "COMPLETE", pending: { isCommitted: true, segments: 0 } });
+    await journal(generation + 1, { remaps: true });
+    expect((await command("runs")).stdout).toMatch(
+      new RegExp(
+        `pending: rows by another profile, .*\`runvault rebuild .*${names.whole} --profile FILE\` begins it anew`,
+      ),
+    );
   });
 
   test("a folder of work that is a link is not looked into", async () => {

@@ -1,3 +1,5 @@
+import { cpSync } from "node:fs";
+import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -5,6 +7,7 @@ import { openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { verifyRun } from "../../src/archive/verify/verify.ts";
+import { pendingWork } from "../../src/archive/write/pending-work.ts";
 import { type AppliedProfile, rebuildByProfile } from "../../src/extract/rebuild/rebuild-by-profile.ts";
 import { recordAttempt } from "../../src/extract/run/record-attempt.ts";
 import { RunvaultError } from "../../src/model/error.ts";
@@ -193,22 +196,33 @@ describe("a rebuild by another profile", () => {
       await place[Symbol.asyncDispose]();
       place = await TableWorld.create();
       await place.archiveRun(source);
+      const { dir } = place.archive;
       let left = n + 1;
-      const killed = rebuildByProfile(
+      const stopped = rebuildByProfile(
         {
           ...job(),
           step: () => {
-            if (--left === 0) throw new Error("killed");
+            if (--left > 0) return;
+            cpSync(dir, `${dir}-killed`, { recursive: true });
+            throw new Error("stopped");
           },
         },
         profileOf(right),
       );
-      await expect(killed, name).rejects.toThrow("killed");
+      await expect(stopped, name).rejects.toThrow("stopped");
+      // who is killed leaves all as it stood
+      await rm(dir, { recursive: true });
+      await rename(`${dir}-killed`, dir);
       const { generation } = (await place.archive.manifest(run))!;
       if (generation === 1) {
+        expect(await pendingWork(place.archive, () => {})).toMatchObject([{ by: "remap" }]);
         // neither profile goes on with work that is half done
         const outcome = await place.archiveRun(source);
         expect(outcome.changed).toBe(false);
+        if (n === 0) {
+          expect((await rebuildByProfile(job(), profileOf(wrong["a wrong unit"]!))).changed).toBe(false);
+          expect(await pendingWork(place.archive, () => {})).toEqual([]);
+        }
       }
       await rebuildByProfile(job(), profileOf(right));
       await expectEqual();
@@ -237,8 +251,18 @@ describe("a rebuild by another profile", () => {
     place = await TableWorld.create();
     await place.archiveRun(new ForeignSource(run, "fills", some, wrong["another time"]!));
     await expect(rebuildByProfile(job(), profileOf(right))).rejects.toMatchObject({
-      message: expect.stringContaining("ts_event (other)"),
+      code: "invalid_argument",
+      message: expect.stringMatching(
+        / ts_event \(other\) is "1[^"]*", and no column takes that field any more: /,
+      ),
+      place: { table: "fills" },
+      hint: expect.stringMatching(
+        /`runvault rm` and archive it anew .* `dropped: \[{ from: other, lossy: true }\]`\.$/,
+      ),
     });
+    // whatever it is that stops it, nothing of it stays
+    for (const left of ["pending", "staging"])
+      expect(await filesBelow(join(place.archive.dir, left))).toEqual([]);
     const arrival = withColumns({}, { ties: "arrival" });
     await expect(rebuildByProfile(job(), profileOf(arrival))).rejects.toMatchObject({
       code: "invalid_argument",

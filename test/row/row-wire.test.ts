@@ -129,6 +129,28 @@ test.each(tables)("lines of $name in another form are the same rows", (table) =>
   );
 });
 
+const extra = fc
+  .dictionary(
+    text,
+    fc.jsonValue({ maxDepth: 3 }).filter((value) => JSON.stringify(value).isWellFormed()),
+    { maxKeys: 4 },
+  )
+  .map((members) => `,"extra":${JSON.stringify(members)}}`);
+
+test.each(tables)("what no column takes of $name is left out, whatever it is", (table) => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(rowsOf(table), extra), { maxLength: 4 }), (rows) => {
+      const lines = rows.map(([row]) => canonicalLine(table, row));
+      const whole = rows.map(([, members], i) => `${lines[i]!.slice(0, -1)}${members}`);
+      const wire = new RowWire(table, "preview", 100);
+      expect(written(wire, whole.map((line) => `${line}\n`).join(""))).toBe(lines.length);
+      for (const line of whole) wire.appendLine(Buffer.from(` ${line}\r`), "the row");
+      expect(decoded(table.name, wire.written())).toEqual([...lines, ...lines]);
+    }),
+    { numRuns: 20 },
+  );
+});
+
 test("zeros are left out and minus zero is not", () => {
   const table = tableNamed("factors");
   const sizeOf = (value: number) => {
@@ -167,6 +189,12 @@ test.each<[string, TableName, string | Uint8Array]>([
   ["an unknown field in loose base64", "fills", drifted("#1000", "wD4_")],
   ["an unknown field that is a number", "fills", drifted("#1000", "x").replace('"x"', "1")],
   ["an unknown field that is a list", "fills", drifted("#1000", "x").replace('"x"', '["wD4B"]')],
+  ["extra that is no object", "fills", fill.replace(/\}$/, ',"extra":[{}]}')],
+  ["extra that does not end", "fills", fill.replace(/\}$/, ',"extra":{"a":{}}')],
+  ["extra that ends too early", "fills", fill.replace(/\}$/, ',"extra":{}}}')],
+  ["an escaped line end in extra", "fills", fill.replace(/\}$/, ',"extra":{"a":"\\\n"}}')],
+  ["a column behind extra", "fills", fill.replace(/\}$/, ',"extra":{},"symbol":"ETH","x":{}}')],
+  ["extra within another key", "fills", fill.replace(/\}$/, ',"x":{"y":1,"extra":{}}}')],
   ["a key twice", "fills", fill.replace('"seq":"7"', '"seq":"7","seq":"8"')],
   ["the JSON name of a key beside it", "fills", fill.replace('"ts_event"', '"tsEvent":"1","ts_event"')],
   ["null for a value", "fills", fill.replace('"BTC"', "null")],

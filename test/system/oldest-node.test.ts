@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -79,6 +79,10 @@ describe.skipIf(!requires("oldest-node"))("the oldest Node that is promised", ()
     await run(["diff", "archive", "archive"]);
     await run(["rebuild"]);
     await run(["rebuild", "--links"]);
+    const map = "tables: { fills: { columns: { liquidity: absent } } }";
+    await writeFile(join(folder, "kept.yaml"), `profile: 1\nname: kept\nextends: default\n${map}\n`);
+    await run(["rebuild", "--profile", "kept.yaml"]);
+    await run(["rebuild", "--extra", "fills"]);
     await run(["completion", "bash"]);
     await run(["rm", "--older-than", "1d", "--dry-run"]);
   }, 180_000);

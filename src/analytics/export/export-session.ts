@@ -112,7 +112,10 @@ export class ExportSession implements AsyncDisposable {
     if (rows !== null) {
       await this.work((connection) => requireLinked(connection, this.#archive, this.manifests, table, rows));
     }
-    const relation = rows ?? noRowsSql(table, this.#archive.exactTypes(table.name));
+    const { stored } = this.storedAs(table);
+    const list = stored.columns.map(({ name }) => identifier(name)).join(", ");
+    const relation =
+      rows === null ? noRowsSql(table, this.#archive.exactTypes(table.name)) : `SELECT ${list} FROM ${rows}`;
     const columns = columnsSql(table, this.selection.decimals);
     return `SELECT ${columns} FROM (${relation})${selectionSql(table, this.selection)}`;
   }

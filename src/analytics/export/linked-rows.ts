@@ -3,7 +3,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { linkedParquet } from "../../archive/write/commit.ts";
 import { columnType } from "../../duckdb/column-type.ts";
-import { identifier, parquetRowsBelow } from "../../duckdb/sql.ts";
+import { parquetRowsBelow } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { storedColumns } from "../../model/profile/extra-column.ts";
 import type { Table } from "../../model/profile/table.ts";
@@ -20,18 +20,17 @@ export type LinkedRuns = "named" | "all";
 export function linkedRows(
   { layout }: QueryArchive,
   manifests: readonly Manifest[],
-  { name, columns }: Table,
+  { name }: Table,
   runs: LinkedRuns,
 ): string | null {
   const linked = manifests.filter((manifest) => linkedParquet(manifest, name).length > 0);
   if (linked.length === 0) return null;
-  const list = columns.map((column) => identifier(column.name)).join(", ");
   if (runs === "named") {
     const folders = linked.map((manifest) => resolve(layout.tableDir(name, manifest)));
-    return `SELECT ${list} FROM ${parquetRowsBelow(folders, "*.parquet")}`;
+    return parquetRowsBelow(folders, "*.parquet");
   }
   const rows = parquetRowsBelow([resolve(layout.tablesDir(name))], "*/*/*.parquet");
-  return `SELECT ${list} FROM ${rows} SEMI JOIN runs USING (instance_id, run_id)`;
+  return `${rows} SEMI JOIN runs USING (instance_id, run_id)`;
 }
 
 /**
@@ -47,24 +46,26 @@ export async function requireLinked(
 ): Promise<void> {
   const { name } = table;
   const types = exactTypes(name);
-  const columns = storedColumns(table, types);
-  const prepared = await connection.prepare(rows);
-  for (const [index, column] of columns.entries()) {
-    const [is, wanted] = [String(prepared.columnType(index)), columnType(column, types)];
+  const prepared = await connection.prepare(`SELECT * FROM ${rows}`);
+  const linked = new Map<string, string>();
+  for (let at = 0; at < prepared.columnCount; at++)
+    linked.set(prepared.columnName(at), String(prepared.columnType(at)));
+  for (const column of storedColumns(table, types)) {
+    const [is, wanted] = [linked.get(column.name) ?? "not there", columnType(column, types)];
     if (is === wanted) continue;
     throw new RunvaultError(
       "incomplete",
       `${name}.${column.name} is ${is} in tables/, and ${wanted} elsewhere`,
       {
         place: { table: name },
-        hint: "Run the same `runvault rebuild --widen` again: a change of the column's type was not finished.",
+        hint: "Run the same `runvault rebuild --widen` or `--extra` again: a change of the column's type was not finished.",
       },
     );
   }
   const committed = manifests
     .flatMap((manifest) => linkedParquet(manifest, name))
     .reduce((sum, file) => sum + file.rows, 0);
-  const counted = await connection.runAndReadAll(`SELECT count(*) FROM (${rows})`);
+  const counted = await connection.runAndReadAll(`SELECT count(*) FROM ${rows}`);
   const found = Number(counted.getRows()[0]?.[0]);
   if (found === committed) return;
   throw new RunvaultError(

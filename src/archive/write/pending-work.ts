@@ -19,8 +19,8 @@ export interface PendingWork extends RunRef {
   readonly bytes: number;
   /** When a job last wrote there. */
   readonly changedAt: string;
-  /** Parquet alone, which a `rebuild` left: there is nothing to fetch. */
-  readonly isRebuild: boolean;
+  /** What goes on with it: `rebuild` where there is nothing to fetch, `remap` for one by another profile, which begins anew. */
+  readonly by: "archive" | "rebuild" | "remap";
 }
 
 /**
@@ -95,13 +95,14 @@ async function workIn(
   }
   const count = (suffix: string) => files.filter((file) => file.name.endsWith(suffix)).length;
   const segments = count(".ndjson.zst");
+  const isParquetAlone = segments === 0 && count(".parquet") > 0;
   return {
     ...run,
     isCommitted: committed !== null,
     segments,
     bytes,
     changedAt: new Date(changedMs).toISOString(),
-    isRebuild: committed !== null && (head?.remaps === true || (segments === 0 && count(".parquet") > 0)),
+    by: committed === null ? "archive" : head?.remaps ? "remap" : isParquetAlone ? "rebuild" : "archive",
   };
 }
 
@@ -111,7 +112,7 @@ function together(one: PendingWork, other: PendingWork): PendingWork {
     segments: one.segments + other.segments,
     bytes: one.bytes + other.bytes,
     changedAt: one.changedAt > other.changedAt ? one.changedAt : other.changedAt,
-    isRebuild: one.isRebuild && other.isRebuild,
+    by: one.by === other.by ? one.by : "archive",
   };
 }
 

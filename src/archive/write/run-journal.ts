@@ -352,6 +352,12 @@ export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: M
   return rest.some(({ kind }) => kind !== "parquet" && kind !== "through");
 }
 
+/** True when `pending/` holds rows by another map, which no job goes on with. Under the run's lock only. */
+export async function holdsRemaps(layout: Layout, run: RunRef): Promise<boolean> {
+  const [head] = (await readJournal(layout, run)).entries;
+  return head?.kind === "open" && head.remaps === true;
+}
+
 /** The generation whose job made a file. */
 export function generationOf(file: string): number {
   return Number(/\.g(\d+)\.\d+\./.exec(file)?.[1] ?? 0);

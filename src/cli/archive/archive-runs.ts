@@ -136,7 +136,7 @@ export function watcherOf(progress: Progress, session: Session): RunWatcher {
     run: (run, number, of, isAlone) => progress.run(formatRun(run), number, of, isAlone),
     expect: (rows) => progress.expect(rows),
     rows: (rows, bytes) => progress.add(rows, bytes),
-    note: (text) => session.note(text),
+    note: (text) => session.note(session.toCopy(text)),
     log: ({ instanceId, runId }, text) => session.log.info({ instance: instanceId, run: runId }, text),
   };
 }

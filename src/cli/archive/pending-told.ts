@@ -14,13 +14,20 @@ export function pendingJson(work: PendingWork, command: CommandToCopy) {
 
 /** The same in a line. */
 export function pendingLine(work: PendingWork, command: CommandToCopy): string {
-  const { isCommitted, segments, bytes, changedAt, isRebuild } = work;
-  const what = isRebuild ? "Parquet" : countText(segments, "segment");
+  const { isCommitted, segments, bytes, changedAt, by } = work;
+  const what = {
+    archive: countText(segments, "segment"),
+    rebuild: "Parquet",
+    remap: "rows by another profile",
+  };
   const beside = isCommitted ? "in addition to what is committed" : "nothing committed yet";
-  const told = `pending: ${what}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
-  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, command)}\` continues it`)}\n`;
+  const told = `pending: ${what[by]}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
+  const next = by === "remap" ? "begins it anew" : "continues it";
+  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, command)}\` ${next}`)}\n`;
 }
 
 function commandOf(work: PendingWork, command: CommandToCopy): string {
-  return command(work.isRebuild ? "rebuild" : "archive", formatRun(work));
+  const run = formatRun(work);
+  if (work.by === "remap") return command("rebuild", run, "--profile", "FILE");
+  return command(work.by, run);
 }

@@ -99,6 +99,12 @@ async function rebuild(values: RebuildValues, session: Session): Promise<number>
 
 /** The columns that get another type, or come or go; undefined where none does. */
 function columnsToChange({ widen, extra = [], dropExtra = [] }: RebuildValues): WantedTypes | undefined {
+  const both = extra.filter((table) => dropExtra.includes(table));
+  if (both.length > 0) {
+    throw new RunvaultError("invalid_argument", `--extra and --drop-extra both name ${both.join(", ")}`, {
+      hint: "Name each table with one of the two.",
+    });
+  }
   const wanted: Record<string, Record<string, string | null>> = { ...widen };
   for (const table of extra) wanted[table] = { ...wanted[table], ...extraTypes };
   for (const table of dropExtra) wanted[table] = { ...wanted[table], [extraName]: null };

@@ -12,8 +12,9 @@ import {
 import type { WantedTypes } from "../../extract/rebuild/widened-types.ts";
 import type { RunWatcher } from "../../extract/run-watcher.ts";
 import { exit, worstExit } from "../../model/error.ts";
-import { hasExtraColumn } from "../../model/profile/extra-column.ts";
-import type { TableName } from "../../model/profile/table.ts";
+import { hasExtraColumn, keptInSegments } from "../../model/profile/extra-column.ts";
+import { isIdentityMap } from "../../model/profile/identity-map.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { grouped, tookText } from "../../model/text/number-text.ts";
@@ -57,6 +58,8 @@ export async function reportRebuild(
   const work = await workOf(archive, runs, values, step);
   if (work.since !== null) session.note(`continuing the rebuild of ${work.since}`);
   const result = await rebuildAndTell(archive, work, step, session);
+  if (result.reports.some(({ outcome }) => outcome?.changed))
+    for (const table of lackingExtra(archive, work)) session.note(session.toCopy(keptInSegments(table)));
   const { unfinished } = result;
   const command = commandsToCopy(values, session);
   const goOn = unfinished.length === 0 ? null : commandToGoOn(archive, unfinished, command);
@@ -123,6 +126,15 @@ async function rebuildAndTell(
     ...(error === null ? [] : [session.failure(error)]),
   ];
   return { reports, ...rest, exit: worstExit(statuses) };
+}
+
+/** Tables whose rows may have fields now that no column takes, and whose Parquet has no column for them. */
+function lackingExtra(archive: Archive, { profile, tables }: RebuildWork): TableName[] {
+  return tableNames.filter((name) => {
+    const map = profile?.maps[name];
+    if (map === undefined || isIdentityMap(map) || map.fields !== "keep") return false;
+    return (tables ?? [name]).includes(name) && !hasExtraColumn(archive.exactTypes(name));
+  });
 }
 
 function tool(): string {

@@ -14,10 +14,11 @@ import { holdingsOf } from "../../archive/manifest/table-view.ts";
 import { typesNow } from "../../archive/types-now.ts";
 import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
 import { refuseFetchedWork } from "../../archive/write/refuse-fetched-work.ts";
-import { holdsCommittedWork, RunJournal } from "../../archive/write/run-journal.ts";
+import { holdsCommittedWork, holdsRemaps, RunJournal, removeWork } from "../../archive/write/run-journal.ts";
 import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
 import { interruptOn, type OpenDuckDB } from "../../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
+import { Disposables } from "../../model/disposables.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { identityMap, isIdentityMap } from "../../model/profile/identity-map.ts";
 import { type RowMap, rowMapFingerprint } from "../../model/profile/row-map.ts";
@@ -55,7 +56,8 @@ interface Remapped {
  * archive made anew through the profile would hold the same. After an interruption it begins anew; until it is committed, all of
  * the former is there.
  *
- * Throws as `rebuildRun` does, and `invalid_argument` where what is held does not say enough: nothing changed then.
+ * Throws as `rebuildRun` does, and `invalid_argument` where what is held does not say enough: nothing changed then, and nothing
+ * is left of the attempt.
  */
 export async function rebuildByProfile(
   job: Omit<RebuildJob, "upTo">,
@@ -78,7 +80,10 @@ export async function rebuildByProfile(
   const names = tableNames.filter((name) => job.tables === undefined || job.tables.includes(name));
   const remapped = names.flatMap((name) => remappedOf(committed, name, profile));
   const unchanged = { manifest: committed, changed: false, buckets: 0, resumedBuckets: 0, rows: 0 };
-  if (remapped.length === 0) return unchanged;
+  if (remapped.length === 0) {
+    if (await holdsRemaps(archive.layout, run)) await removeWork(archive.layout, run);
+    return unchanged;
+  }
   for (const { name, table, from, to } of remapped) refuseUnsureRemap(committed, name, table, from, to);
   await refuseFetchedWork(archive, committed);
   const rows = remapped.reduce((sum, { table }) => sum + rowsOf(holdingsOf(table)), 0);
@@ -91,6 +96,9 @@ export async function rebuildByProfile(
   const { layout, store } = archive;
   const work = { layout, store, run, committed, storageVersion, final: committed.run.final, exactTypes };
   await using journal = await RunJournal.open({ ...work, remaps: true }, step);
+  await using unfinished = new Disposables();
+  // no job goes on with what is half done; what cannot be removed now, the next one removes
+  unfinished.defer(() => journal.remove().catch(() => {}));
   await using ownDuckDB = new JobDuckDB();
   const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
     ...usualMeans,
@@ -133,6 +141,7 @@ export async function rebuildByProfile(
     durationMs: Math.round(performance.now() - startedMs),
     retries: 0,
   };
+  unfinished.move();
   await commitRun(archive, manifest, journal, step);
   await journal.remove();
   step("pending-removed");
@@ -189,7 +198,7 @@ async function remapTable(
   const { journal, converter, duckdb, signal, final, at } = means;
   const table = tableNamed(one.name);
   const { proven, attempt } = one.table;
-  await using opened = new AsyncDisposableStack();
+  await using opened = new Disposables();
   const sides: { readonly holding: Holding; readonly lines: RemappedLines }[] = [];
   for (const holding of holdingsOf(one.table)) {
     const from = holding.through?.map ?? identityMap(table);

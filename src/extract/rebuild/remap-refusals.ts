@@ -23,7 +23,7 @@ export function refuseUnsureRemap(
   const refuse = (why: string) =>
     new RunvaultError("invalid_argument", `${name} cannot be rebuilt by another profile: ${why}`, {
       place: { instance: run.instanceId, run: run.runId, table: name },
-      hint: "Remove the run with `runvault rm` and fetch it anew with the corrected profile.",
+      hint: "Nothing of the run has changed. Remove the run with `runvault rm` and archive it anew by the corrected profile.",
     });
   const lossy = Object.entries(from.columns).find(([, source]) => source.kind === "field" && source.lossy);
   if (lossy !== undefined) throw refuse(`${lossy[0]} is lossy in the profile that it came by`);

@@ -6,7 +6,7 @@ import { rememberSource } from "../../archive/sources.ts";
 import type { Step } from "../../archive/write/run-journal.ts";
 import type { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { extraTypes } from "../../model/profile/extra-column.ts";
+import { extraTypes, keptInSegments } from "../../model/profile/extra-column.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import type { RunRef } from "../../model/source.ts";
@@ -189,9 +189,7 @@ function archiveMaker(found: Archive | null, lists: RunLists, job: ArchiveRunsJo
   const names = tablesWithExtra(job.budget.gateway, job.tables);
   const withExtra = async (archive: Archive) => {
     for (const name of await addExtraColumns(archive, names, step, signal)) {
-      job.watcher.note?.(
-        `fields of ${name} that no column takes stay in its segments: \`runvault rebuild --extra ${name}\` has them in Parquet, too`,
-      );
+      job.watcher.note?.(keptInSegments(name));
     }
     return archive;
   };

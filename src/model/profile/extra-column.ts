@@ -1,5 +1,5 @@
 import type { ExactTypes } from "./exact-types.ts";
-import type { Column, Table } from "./table.ts";
+import type { Column, Table, TableName } from "./table.ts";
 
 /**
  * The member at the end of a line that holds the fields no column takes, and the Parquet column of its JSON text: NULL
@@ -32,4 +32,9 @@ const extraColumn: Column = {
 /** The columns that a table's Parquet of these types has. */
 export function storedColumns({ columns }: Pick<Table, "columns">, types: ExactTypes): readonly Column[] {
   return hasExtraColumn(types) ? [...columns, extraColumn] : columns;
+}
+
+/** What to say of a table whose rows may have `extra`, and whose Parquet has no column for it. */
+export function keptInSegments(name: TableName): string {
+  return `fields of ${name} that no column takes stay in its segments: \`runvault rebuild --extra ${name}\` has them in Parquet, too`;
 }

@@ -11,6 +11,7 @@ import { PreviewRowSchema } from "../../gen/example/history/v1/history_service_p
 import { RunvaultError } from "../../model/error.ts";
 import { parseJson } from "../../model/outside-json.ts";
 import type { Column, Table } from "../../model/profile/table.ts";
+import { extraKey, splitExtra } from "../extra-member.ts";
 import { rowMessage } from "./row-message.ts";
 import { WireCursor } from "./wire-cursor.ts";
 
@@ -27,6 +28,7 @@ const quote = 34;
 const comma = 44;
 const minus = 45;
 const backslash = 92;
+const braceOpen = 123;
 const braceClose = 125;
 const lineEnd = 10;
 
@@ -40,7 +42,8 @@ const doubleKind = 4;
 /**
  * Rows of one table as they stand on the protobuf wire inside a response, written there straight from canonical lines:
  * one loop over bytes, no objects. A line in any other form takes the way over JSON.parse and the message. What does
- * not fit the message is an error that names the row; nothing is left out.
+ * not fit the message is an error that names the row; nothing is left out but the member `extra` at a line's end, for which
+ * no message has a field.
  */
 export class RowWire {
   /** Rows written. */
@@ -236,6 +239,7 @@ export class RowWire {
       }
       if (high !== 0 || low !== 0) to = putVarint64(bytes, put, high, low);
     }
+    if (text[from] === comma) from = behindExtra(text, from);
     if (text[from] !== braceClose || text[from + 1] !== lineEnd) return -1;
     if (to > capacity) return this.#appendWithRoom(text, start);
     this.#close(to);
@@ -418,6 +422,27 @@ export class RowWire {
   }
 }
 
+const extraLead = Buffer.from(`${extraKey}{`);
+
+/**
+ * The place behind the member `extra` that begins at `start`; -1 where none stands there. Only its braces are looked at: what is
+ * in it is no part of the row.
+ */
+function behindExtra(text: Uint8Array, start: number): number {
+  let at = start;
+  for (const byte of extraLead) if (text[at++] !== byte) return -1;
+  let isText = false;
+  for (let depth = 1; depth > 0; at += 1) {
+    let byte = text[at];
+    if (byte === quote) isText = !isText;
+    else if (isText) byte = byte === backslash ? text[++at] : byte;
+    else if (byte === braceOpen) depth += 1;
+    else if (byte === braceClose) depth -= 1;
+    if (byte === undefined || byte === lineEnd) return -1;
+  }
+  return at;
+}
+
 const simpleEscapes: Readonly<Record<number, number>> = {
   34: 34,
   47: 47,
@@ -549,11 +574,11 @@ interface ParsedRow {
 /**
  * A line as the JSON object of its message. Stricter than protobuf JSON where that would take one value for another:
  * every field once and none besides, no null, no 64-bit integer that JSON.parse may have rounded, no half characters.
- * `#` and a number is the key of a field that a gateway sent over RPC and the contract does not know: it goes back onto
+ * An object `extra` at its end is left out. `#` and a number is the key of a field that a gateway sent over RPC and the contract does not know: it goes back onto
  * the wire as it came.
  */
 function parsedRow(table: Table, line: Uint8Array): ParsedRow {
-  const text = fatalUtf8.decode(line);
+  const text = withoutExtra(fatalUtf8.decode(line));
   const row = parseJson(text);
   if (typeof row !== "object" || row === null || Array.isArray(row))
     throw new Error("it is not a JSON object");
@@ -574,6 +599,18 @@ function parsedRow(table: Table, line: Uint8Array): ParsedRow {
   if (unknown.length === 0) return { row: values, drift: [] };
   const drift = unknown.map((key) => driftBytes(table, key, values[key]));
   return { row: Object.fromEntries(table.columns.map(({ name }) => [name, values[name]!])), drift };
+}
+
+/** A line without the member `extra` at its end; as it is where what stands there is no object. */
+function withoutExtra(line: string): string {
+  const split = splitExtra(line.trimEnd());
+  if (split === undefined) return line;
+  try {
+    parseJson(split.extra);
+    return split.head;
+  } catch {
+    return line;
+  }
 }
 
 /** The bytes of an unknown field under its key: one field or several of that number, tags included, and nothing else. */

@@ -1,4 +1,5 @@
 import { RunvaultError } from "../../../model/error.ts";
+import { pathText } from "../field-path-schema.ts";
 import { fieldText } from "./careful-row.ts";
 import { type ForeignValue, NotARow } from "./foreign-json.ts";
 import {
@@ -27,6 +28,8 @@ export function refuseUnclear(from: RowPlan, to: RowPlan, dropped: readonly (rea
     if (entryAt(to, path).entry?.kind === "dropped") continue;
     throw refusal(
       from,
+      to,
+      path,
       `the profile of the stored rows dropped the field ${shownPath(path)}, and the new one does not`,
     );
   }
@@ -36,17 +39,23 @@ export function refuseUnclear(from: RowPlan, to: RowPlan, dropped: readonly (rea
     known.set(column, unclear);
     const reason = text === column.empty ? unclear.empty : unclear.values;
     if (reason === undefined) return;
-    throw refusal(from, `${shownPlace(column)} is ${text}, and ${reason}`);
+    throw refusal(from, to, column.path, `${shownPlace(column)} is ${text}, and ${reason}`);
   };
 }
 
-function refusal({ table }: RowPlan, reason: string): RunvaultError {
+function refusal({ table }: RowPlan, to: RowPlan, path: readonly string[], reason: string): RunvaultError {
+  const text = pathText(path);
+  const field = typeof text === "string" ? text : JSON.stringify(text);
+  const orDropped =
+    entryAt(to, path).entry === undefined
+      ? `; or, if nobody needs the field, have that profile drop it: \`dropped: [{ from: ${field}, lossy: true }]\``
+      : "";
   return new RunvaultError(
     "invalid_argument",
     `rows of ${table.name} cannot be made by the new profile from those held: ${reason}`,
     {
       place: { table: table.name },
-      hint: "Fetch the table anew with the new profile.",
+      hint: `Nothing of the run has changed. Remove the run with \`runvault rm\` and archive it anew by the new profile${orDropped}.`,
     },
   );
 }
@@ -81,12 +90,12 @@ function unclearValues(column: FieldColumn, fields: readonly FieldColumn[] | und
   const { kind } = column.column;
   if (column.words !== undefined) {
     const hasNumbers = column.words.some(({ wire }) => typeof wire === "number");
-    return fields === undefined && hasNumbers ? "how the gateway spells the number is not known" : undefined;
+    return fields === undefined && hasNumbers ? untakenNumber("number") : undefined;
   }
   if (kind === "string") return undefined;
   const isInstant = kind === "timestamp" && column.unit === "rfc3339";
   if (fields === undefined) {
-    return `how the gateway spells the ${isInstant ? "time" : "number"} is not known, which extra would have to hold`;
+    return untakenNumber(isInstant ? "time" : "number");
   }
   for (const field of fields) {
     const other = field.column;
@@ -103,6 +112,10 @@ function unclearValues(column: FieldColumn, fields: readonly FieldColumn[] | und
     }
   }
   return undefined;
+}
+
+function untakenNumber(what: string): string {
+  return `no column takes that field any more: how the gateway spells the ${what}, which extra would have to hold, is not known`;
 }
 
 /** Everything that an empty value may have been on the wire comes to the same, or nobody can tell. */

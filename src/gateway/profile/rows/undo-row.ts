@@ -76,7 +76,9 @@ function undoValue(
       throw new RunvaultError(
         "invalid_argument",
         `${plan.table.name}.${name}: ${text} stands for ${JSON.stringify(word!.wire)} and for ${JSON.stringify(another.wire)}, and which it was nobody can tell`,
-        { hint: "Fetch the table anew: the old profile gave two values one word." },
+        {
+          hint: "The old profile gave two values one word: remove the run with `runvault rm`, and archive it anew.",
+        },
       );
     }
     if (word !== undefined) return wireValue(word.wire);

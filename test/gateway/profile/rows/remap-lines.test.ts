@@ -127,7 +127,7 @@ describe("rows held, read by another map", () => {
   it.each<[string, RowMap, string]>([
     ['side: "BUY" stands for "B" and for "b"', withColumns(base, {}), row({ side: '"b"' })],
     [
-      'price (px) is "1.5", and how the gateway spells the number',
+      'price (px) is "1.5", and no column takes that field any more: how the gateway spells the number',
       withColumns(base, { price: { kind: "absent" } }),
       row(),
     ],
