@@ -107,6 +107,20 @@ test("an empty run_id is the latest run, and current is just an unknown run", as
   expect(await failure(client.previewTable({ table: "fills", selection: current }))).toEqual(missing);
 });
 
+test("a document in a gateway's own words is not answered as a message of zeros", async () => {
+  const source = everyTable();
+  const client = historyClient(await served(source));
+  const run = { instanceId: "alpha", runId: "r1" };
+  const own = { code: Code.FailedPrecondition, history: "history_unavailable" };
+  source.document = async (_run, kind) =>
+    Buffer.from(kind === "summary" ? '{"executionId":"r1","status":"done"}' : '{"feeds":[{"key":"k"}]}');
+  expect(await failure(client.getSummary(run))).toEqual(own);
+  expect(await failure(client.listResources(run))).toEqual(own);
+  source.document = async (_run, kind) => Buffer.from(kind === "summary" ? '{"run_id":"r1"}' : "{}");
+  expect((await client.getSummary(run)).summary).toMatchObject({ runId: "r1", fills: 0n });
+  expect((await client.listResources(run)).resources).toEqual([]);
+});
+
 test("a listing of the latest run stays with its run when a newer one begins", async () => {
   const source = new ArraySource({ fills: fills(4) }, ["r0", "r1"]);
   const server = await served(source);

@@ -1,5 +1,6 @@
 import {
   create,
+  type DescField,
   type DescMessage,
   fromBinary,
   fromJson,
@@ -192,7 +193,10 @@ function withRows<Desc extends DescMessage>(
   return message;
 }
 
-/** A stored document as the message it is. Throws `history_query_failed` where it is none. */
+/**
+ * A stored document as the message it is. Throws `history_query_failed` where it is none, and `history_unavailable` where it is
+ * in the words of a gateway with a profile, of which the message would say nothing but zeros.
+ */
 async function documentMessage<Desc extends DescMessage>(
   source: HistorySource,
   run: RunRef,
@@ -201,10 +205,12 @@ async function documentMessage<Desc extends DescMessage>(
   signal: AbortSignal,
 ): Promise<MessageShape<Desc>> {
   const bytes = await runDocument(source, run, kind, signal);
+  let json: JsonValue;
+  let message: MessageShape<Desc>;
   try {
-    const json = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
+    json = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
     // a gateway newer than this one may say more than there are fields for
-    return fromJson(schema, json, { ignoreUnknownFields: true });
+    message = fromJson(schema, json, { ignoreUnknownFields: true });
   } catch (error) {
     throw new RunvaultError(
       "history_query_failed",
@@ -214,6 +220,24 @@ async function documentMessage<Desc extends DescMessage>(
       },
     );
   }
+  if (isForeign(schema, json)) {
+    const { instanceId: instance, runId } = run;
+    throw new RunvaultError(
+      "history_unavailable",
+      `the ${kind} document of run ${JSON.stringify(runId)} is in its gateway's own words, and no ${schema.typeName}`,
+      { place: { instance, run: runId }, hint: "Ask for it over REST, where it is answered as it came." },
+    );
+  }
+  return message;
+}
+
+/** Whether a document is another one than the message: it lacks the run that the message names, or has nothing of it at all. */
+function isForeign({ fields }: DescMessage, json: JsonValue): boolean {
+  if (typeof json !== "object" || json === null || Array.isArray(json)) return false;
+  const keys = Object.keys(json);
+  const has = ({ name, jsonName }: DescField) => keys.includes(name) || keys.includes(jsonName);
+  const run = fields.find(({ name }) => name === "run_id");
+  return run === undefined ? keys.length > 0 && !fields.some(has) : !has(run);
 }
 
 /** Whether the source answers at all. Any error is an answer to that question. */
