@@ -1,7 +1,9 @@
 import type { DescField, DescMethodUnary } from "@bufbuild/protobuf";
 import { isTimestamp } from "../rpc/message-path.ts";
-import { scalar } from "./column-lines.ts";
-import { listOfPath } from "./guessed-names.ts";
+import { scalar, unsure } from "./draft-line.ts";
+import { listNamed } from "./guessed-names.ts";
+import { isNoWord, likelyStatus } from "./guessed-words.ts";
+import type { AskablePath } from "./known-paths.ts";
 import {
   fieldNamed,
   isCount,
@@ -30,6 +32,17 @@ export function rpcDocumentLines(methods: readonly DescMethodUnary[], used: Set<
     : ["documents:", ...lines];
 }
 
+/** Methods that may list instances, or the runs of one, as what can be asked: the method's name for a path. */
+export function listMethods(methods: readonly DescMethodUnary[], what: "instances" | "runs"): AskablePath[] {
+  return methods.flatMap((method): AskablePath[] => {
+    const names = requestNames(method.input);
+    if (listIn(method, what) === undefined || names.run !== undefined) return [];
+    const path = `${method.parent.typeName}.${method.name}`;
+    const instance = names.instance === undefined ? {} : { instance: dotted(names.instance) };
+    return [{ path, names: instance, known: { path, parameters: [] } }];
+  });
+}
+
 const drafts: readonly (readonly [string, (method: DescMethodUnary) => string[] | undefined])[] = [
   ["instances", instanceLines],
   ["runs", runLines],
@@ -38,7 +51,7 @@ const drafts: readonly (readonly [string, (method: DescMethodUnary) => string[] 
 ];
 
 function instanceLines(method: DescMethodUnary): string[] | undefined {
-  const list = listNamed(method, "instances");
+  const list = listIn(method, "instances");
   if (list === undefined) return undefined;
   const { message } = list.field;
   const lines = [methodLine(method, `by the name of ${scalar(dotted(list.path))}`), listLine(list)];
@@ -55,7 +68,7 @@ function instanceLines(method: DescMethodUnary): string[] | undefined {
 }
 
 function runLines(method: DescMethodUnary): string[] | undefined {
-  const list = listNamed(method, "runs");
+  const list = listIn(method, "runs");
   const message = list?.field.message;
   const names = requestNames(method.input);
   if (list === undefined || message === undefined) return undefined;
@@ -80,9 +93,11 @@ function runLines(method: DescMethodUnary): string[] | undefined {
   ];
   if (status !== undefined) {
     lines.push(`status: ${scalar(dotted(status.path))}  # by its name`);
-    const words = status.field.enum?.values.map(({ name }) => `${scalar(name)}: "?"`).join(", ");
+    const words = status.field.enum?.values
+      .filter(({ name }) => !isNoWord(name))
+      .map(({ name }) => `${scalar(name)}: ${unsure(likelyStatus(name))}`);
     lines.push(
-      `words: ${words === undefined ? '"?"' : `{ ${words} }`}  # say which mean RUNNING, FINISHED and FAILED`,
+      `words: ${words === undefined ? unsure(undefined) : `{ ${words.join(", ")} }`}  # say which mean RUNNING, FINISHED and FAILED`,
     );
   }
   lines.push(...optionalLines({ final }));
@@ -124,11 +139,11 @@ function summaryLines(method: DescMethodUnary): string[] | undefined {
 }
 
 /** The list of an answer that is one of instances, or of runs, by its own name or the method's. */
-function listNamed({ name, output }: DescMethodUnary, what: "instances" | "runs"): PlacedField | undefined {
+function listIn({ name, output }: DescMethodUnary, what: "instances" | "runs"): PlacedField | undefined {
   const lists = listFields(output);
-  const own = lists.find(({ field }) => listOfPath(field.name) === what);
+  const own = lists.find(({ field }) => listNamed(field.name) === what);
   if (own !== undefined) return own;
-  return listOfPath(name.replace(/^(?:List|Get|Fetch|Query)/, "")) === what ? lists[0] : undefined;
+  return listNamed(name.replace(/^(?:List|Get|Fetch|Query)/, "")) === what ? lists[0] : undefined;
 }
 
 function methodLine({ parent, name }: DescMethodUnary, why: string): string {
