@@ -71,7 +71,7 @@ export async function draftProfile(request: DraftRequest): Promise<ProfileDraft>
     text: draftText({
       ...request,
       rest: [
-        ...(base === "" ? [] : [`base: ${base}${baseReason(request)}`]),
+        ...(base === "" ? [] : [`base: ${scalar(base)}${baseReason(request)}`]),
         ...secretLines("keys", request.keys, request.folder),
       ],
       documents: [

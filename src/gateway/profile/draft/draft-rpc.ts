@@ -18,13 +18,14 @@ import type { RpcFile } from "../rpc/rpc-schema.ts";
 import { type AboutField, columnLines } from "./column-lines.ts";
 import { mostRequests, mostRuns, refusesLimit, rowLimits, sampleWarning } from "./draft-bounds.ts";
 import { indented, scalar, unsure } from "./draft-line.ts";
-import { listMethods, rpcDocumentLines } from "./draft-rpc-documents.ts";
+import { countedTables, listMethods, rpcDocumentLines } from "./draft-rpc-documents.ts";
 import { type DraftedTable, draftText, mostShown, type ProfileDraft } from "./draft-text.ts";
 import { findListings, type ListAsker } from "./find-lists.ts";
 import { type ParameterRole, tableOfName } from "./guessed-names.ts";
 import type { AskablePath } from "./known-paths.ts";
 import { isText, listFields, singleFields } from "./message-fields.ts";
 import { dotted, requestNames, requestText } from "./request-names.ts";
+import type { SampleIds } from "./sample-asker.ts";
 import { takenLimitWhy } from "./table-lines.ts";
 import { unitOfName } from "./time-unit.ts";
 
@@ -82,7 +83,7 @@ export async function draftRpcProfile(request: RpcDraftRequest): Promise<Profile
     };
     tables.push({ name, request: [], times: undefined, ...columnLines(tableNamed(name), sample) });
   }
-  const documents = rpcDocumentLines(methods, used);
+  const documents = rpcDocumentLines(methods, used, await countedOf(asking, methods, runs[0]));
   const others = methods.filter((method) => !used.has(method)).map((method) => scalar(nameOf(method)));
   const more = others.length > mostShown ? ", …" : "";
   const text = draftText({
@@ -118,6 +119,18 @@ async function runsOf(asking: Asking, methods: readonly DescMethodUnary[]): Prom
     runs: () => listMethods(methods, "runs"),
   });
   return known;
+}
+
+/** What the gateway calls the tables whose rows it counts, as its answer for a run shows. */
+async function countedOf(
+  asking: Asking,
+  methods: readonly DescMethodUnary[],
+  run: RunRef | undefined,
+): Promise<readonly string[]> {
+  const counted = countedTables(methods);
+  if (counted === undefined || run === undefined) return [];
+  const told = await asking.ask(counted.at, { instance: run.instanceId, run: run.runId });
+  return told?.status === 200 ? counted.namesIn(jsonOf(told)).slice(0, mostShown) : [];
 }
 
 /** A method that may list a table's rows. */
@@ -199,13 +212,12 @@ class Asking implements ListAsker {
     return first;
   }
 
-  /** The answer of a method that may list instances or runs. */
-  async ask({ path, names }: AskablePath, ids: { readonly instance?: string }): Promise<Told | undefined> {
-    const instance = names.instance?.split(".");
-    const document = { method: path, ...(instance === undefined ? {} : { parameters: { instance } }) };
+  /** The answer of a method that may list instances or runs, or count rows. */
+  async ask({ path, names }: AskablePath, ids: SampleIds): Promise<Told | undefined> {
+    const parameters = { instance: names.instance?.split("."), run: names.run?.split(".") };
     const answer = await this.#told(
-      { documents: { instance: document } },
-      ({ documents }) => documentsOverRpc(documents).instance,
+      { documents: { summary: { method: path, parameters } } },
+      ({ documents }) => documentsOverRpc(documents).summary,
       ids,
       ids,
     );

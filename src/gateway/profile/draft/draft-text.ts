@@ -1,4 +1,5 @@
 import type { TableName } from "../../../model/profile/table.ts";
+import { visible } from "../../../model/text/visible-text.ts";
 import type { ProfileSecret } from "../profile.ts";
 import { type DraftLine, indented, lineText, unsure } from "./draft-line.ts";
 import { secretLines } from "./secret-lines.ts";
@@ -87,7 +88,7 @@ export function draftText({
     lines.push(
       `  # no ${by} was found for ${missing.join(", ")}: give each one, or \`none\` if there is no such history`,
     );
-  lines.push(...notes.map((note) => `  # ${note}`));
+  lines.push(...notes.map((note) => `  # ${visible(note)}`));
   // a draft that nobody has read is no profile
   if (!lines.slice(2).some((line) => /\?"/.test(line.split("  # ")[0]!)))
     lines[3] = `name: ${unsure(undefined)}  # a name for it, once each line has been read`;
