@@ -67,6 +67,7 @@ describe("runvault profile draft", () => {
       );
       expect(status).toBe(0);
       expect(gateway.requests.length).toBeLessThan(10);
+      if (name === "epsilon") expect(await readFile(out, "utf8")).toContain('tables: { trades: "fills?" }');
       const text = await readFile(out, "utf8");
       // no unit of a count is anything but a guess to confirm
       expect(text.match(/unit: (?!"\w*\?")\S+/g) ?? []).toEqual(

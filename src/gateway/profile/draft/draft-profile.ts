@@ -6,6 +6,7 @@ import type { GatewayOptions } from "../../options.ts";
 import { RestAsker } from "../check/rest-asker.ts";
 import type { ProfileSecret } from "../profile.ts";
 import { columnLines } from "./column-lines.ts";
+import { countLines } from "./count-lines.ts";
 import { mostRequests, mostRuns, sampleWarning } from "./draft-bounds.ts";
 import { scalar } from "./draft-line.ts";
 import { type DraftedTable, draftText, mostShown, type ProfileDraft } from "./draft-text.ts";
@@ -14,6 +15,7 @@ import { type FoundRows, rowsIn } from "./found-rows.ts";
 import {
   type AskablePath,
   askable,
+  countPaths,
   isWhole,
   listPaths,
   runPath,
@@ -66,6 +68,9 @@ export async function draftProfile(request: DraftRequest): Promise<ProfileDraft>
     return at === undefined ? [] : [{ name, ...unseenLines(at) }];
   });
   const missing = tableNames.filter((name) => !tables.some((table) => table.name === name));
+  const time = tables[0]?.columns?.find(({ key }) => key === "ts_event");
+  const countsAt = paths === undefined ? [] : countPaths(paths);
+  const counts = await countLines(asker, countsAt, lists.runs[0], time);
   const summary = paths === undefined ? undefined : runPath(paths);
   return {
     text: draftText({
@@ -76,6 +81,7 @@ export async function draftProfile(request: DraftRequest): Promise<ProfileDraft>
       ],
       documents: [
         ...lists.lines,
+        ...(counts?.lines ?? []),
         ...(summary === undefined
           ? []
           : [`summary: { path: ${scalar(summary.path)} }  # by its path: it is of one run`]),
@@ -83,7 +89,7 @@ export async function draftProfile(request: DraftRequest): Promise<ProfileDraft>
       by: "path",
       tables,
       missing,
-      notes: notesOf(paths),
+      notes: notesOf(paths, counts?.at.known.path),
     }),
     warning: sampleWarning(lists.runs.length, found.size, paths !== undefined),
   };
@@ -101,7 +107,7 @@ function noRun({ asked }: FoundLists): RunvaultError {
   });
 }
 
-function notesOf(paths: readonly KnownPath[] | undefined): string[] {
+function notesOf(paths: readonly KnownPath[] | undefined, counts: string | undefined): string[] {
   if (paths === undefined) return [];
   const used = new Set(
     [...listPaths(paths, "instances"), ...listPaths(paths, "runs")].map(({ known }) => known.path),
@@ -109,7 +115,10 @@ function notesOf(paths: readonly KnownPath[] | undefined): string[] {
   const summary = runPath(paths)?.known.path;
   const others = paths
     .filter(
-      (known) => tableOfPath(askable(known)) === undefined && !used.has(known.path) && known.path !== summary,
+      (known) =>
+        tableOfPath(askable(known)) === undefined &&
+        !used.has(known.path) &&
+        ![summary, counts].includes(known.path),
     )
     .map(({ path }) => path);
   return others.length === 0

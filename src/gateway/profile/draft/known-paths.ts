@@ -87,6 +87,14 @@ export function runPath(paths: readonly KnownPath[]): AskablePath | undefined {
   return paths.map((known) => askable(known)).find((one) => one.path.endsWith("{run}") && isWhole(one));
 }
 
+/** The paths of a document that counts of a run's rows may be at. */
+export function countPaths(paths: readonly KnownPath[]): AskablePath[] {
+  const name = /^(?:storage|counts?|holdings|tall(?:y|ies)|facts|inventory)$/i;
+  return paths
+    .map((known) => askable(known))
+    .filter((one) => name.test(lastPart(one.path) ?? "") && isOfRun(one) && isWhole(one));
+}
+
 /** Paths at which lists of instances usually are. */
 export function usualInstances(): AskablePath[] {
   const words = ["instances", "strategies", "bots", "desks", "models"];

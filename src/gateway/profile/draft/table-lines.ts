@@ -56,7 +56,8 @@ export function unseenLines(at: AskablePath): Omit<DraftedTable, "name"> {
   };
 }
 
-function parametersLine({ path, names, known }: AskablePath): DraftLine {
+/** What of a request is sent by which parameter. */
+export function parametersLine({ path, names, known }: AskablePath): DraftLine {
   const isDescribed = known.about !== undefined;
   const sent = (["instance", "run", "from", "to", "limit"] as const).flatMap((role) => {
     const name = names[role];
@@ -68,8 +69,8 @@ function parametersLine({ path, names, known }: AskablePath): DraftLine {
   return { key: "parameters", value: sent.length === 0 ? "{}" : `{ ${sent.join(", ")} }`, why };
 }
 
-/** Of bounds no row shows the unit: their names may, else it is likely that of the rows. */
-function timesLine({ names, known }: AskablePath, time: DraftLine | undefined): DraftLine | undefined {
+/** Of bounds no row shows the unit: their names may, else it is likely that of the rows, as the line of `ts_event` has it. */
+export function timesLine({ names, known }: AskablePath, time: DraftLine | undefined): DraftLine | undefined {
   const bounds = [names.from, names.to].filter((name) => name !== undefined);
   if (bounds.length === 0) return undefined;
   const about = (name: string | undefined) => known.about?.[name ?? ""]?.description ?? "";
