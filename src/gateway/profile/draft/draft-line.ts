@@ -21,7 +21,7 @@ export function indented(lines: readonly string[], by = "  "): string[] {
 export function scalar(text: string): string {
   return /^[A-Za-z_/][\w./-]*$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n|nan|inf)$/i.test(text)
     ? text
-    : JSON.stringify(text);
+    : visible(JSON.stringify(text));
 }
 
 /** A path in rows or answers as YAML has it: with dots, or a list of names where one has a dot. */
