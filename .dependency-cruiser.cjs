@@ -246,7 +246,14 @@ const folders = {
   },
   "gateway/adapter": { doors: ["check-source", "guarded-source", "open-adapter"], within: [] },
   "gateway/profile": {
-    doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
+    doors: [
+      "load-access",
+      "load-profile",
+      "profile",
+      "profile-json-schema",
+      "profile-secrets",
+      "profile-text",
+    ],
     within: ["default-profile", "document-schema", "error-schema", "field-path-schema", "request-schema"],
   },
   "gateway/profile/check": {

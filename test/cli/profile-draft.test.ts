@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,108 +8,197 @@ import { readProfile } from "../../src/gateway/profile/load-profile.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { Corvid, corvidProfile } from "../fixtures/foreign/corvid/corvid.ts";
 import { ForeignGateway } from "../fixtures/foreign/foreign-gateway.ts";
-import { dialects } from "../fixtures/foreign/foreign-gateways.ts";
-
-/** What a gateway's own document says of its paths, beside much else. */
-const openapi = {
-  openapi: "3.1.0",
-  servers: [{ url: "https://borealis.example/api" }],
-  paths: {
-    "/bots": { get: { parameters: [] } },
-    "/bots/{bot}/sessions": { get: { parameters: [] } },
-    "/ledger": { get: { parameters: [] } },
-    "/tradeHistory": {
-      get: {
-        parameters: [
-          { $ref: "#/components/parameters/Bot" },
-          ...["sessionId", "fromMs", "toMs", "pageSize", "pageNumber"].map((name) => ({ name, in: "query" })),
-        ],
-      },
-    },
-  },
-  components: { parameters: { Bot: { name: "botId", in: "query" } } },
-};
+import { type DialectName, dialects } from "../fixtures/foreign/foreign-gateways.ts";
+import { foreignOpenApi } from "../fixtures/foreign/foreign-openapi.ts";
 
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-draft-"));
+  await copyFile(join(dirname(corvidProfile), "../acme.key"), join(folder, "acme.key"));
+  await chmod(join(folder, "acme.key"), 0o600);
+  // what a gateway wants of everyone, before anything else is known of it
+  await writeFile(
+    join(folder, "access.yaml"),
+    "headers: { X-Client: { env: ACME_CLIENT }, X-Key: { file: acme.key } }\nrest: { base: /v2 }\nrows: '?'\n",
+  );
 });
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+const env = { ACME_CLIENT: "runvault-tests" };
+
+/** Every guess of a draft taken for right. */
+function confirmed(text: string): string {
+  return text.replaceAll(/"(\w+)\?"/g, "$1");
+}
+
+/** What is wrong or open in a draft once each guess is confirmed, and what a user makes of it. */
+const mended: readonly (readonly [DialectName, readonly (readonly [drafted: string, right: string])[]])[] = [
+  [
+    "acme",
+    [
+      ['portfolio: "?"', "portfolio: { value: main }"],
+      // a row that the draft did not see is without
+      ["fee_currency: feeCcy", "fee_currency: { from: feeCcy, optional: true }"],
+    ],
+  ],
+  ["borealis", [['words: { 3: "?" }', "words: { 3: FINISHED }"]]],
+  ["corona", [["to: exclusive }", "to: inclusive }"]]],
+  ["dahlia", [["times: { unit: ns", "times: { unit: s"]]],
+  ["epsilon", [["largest_limit: 5", "largest_limit: 9"]]],
+];
+
 describe("runvault profile draft", () => {
-  it("writes guesses with their reasons from an OpenAPI document and rows, and no unit of times", async () => {
+  it.each(mended)(
+    "begins a profile of %s that is right once it is confirmed, but for few lines",
+    async (name, edits) => {
+      await using gateway = await ForeignGateway.open(dialects[name]);
+      const document = join(folder, `${name}.json`);
+      await writeFile(document, JSON.stringify(foreignOpenApi(name)));
+      const out = join(folder, `${name}.yaml`);
+      const line = ["profile", "draft", "--gateway", gateway.url, "--openapi", document, "--out", out];
+      if (name === "acme") line.push("--profile", join(folder, "access.yaml"));
+      // no route lists the runs of this one
+      if (name === "dahlia") line.push("north/2026-01-05");
+      const { status, stderr } = await runInside(line, { env });
+      expect(stderr).toBe(
+        `wrote ${out}: confirm or correct each value that ends in ?, then check it with runvault profile check\n`,
+      );
+      expect(status).toBe(0);
+      expect(gateway.requests.length).toBeLessThan(10);
+      if (name === "epsilon") expect(await readFile(out, "utf8")).toContain('tables: { trades: "fills?" }');
+      const text = await readFile(out, "utf8");
+      // no unit of a count is anything but a guess to confirm
+      expect(text.match(/unit: (?!"\w*\?")\S+/g) ?? []).toEqual(
+        expect.not.arrayContaining([expect.stringMatching(/ns|us|ms|s$/)]),
+      );
+      const { profile, faults } = await readProfile(out);
+      expect(profile).toBeNull();
+      expect(faults.every(({ message }) => message.includes("is still the draft's"))).toBe(true);
+      let whole = confirmed(text);
+      for (const [drafted, right] of edits) {
+        expect(whole).toContain(drafted);
+        whole = whole.replaceAll(drafted, right);
+      }
+      await writeFile(out, whole);
+      const check = ["-q", "profile", "check", "--gateway", gateway.url, "--profile", out];
+      const checked = await runInside(check, { env });
+      expect(`${checked.stderr}${checked.stdout}`).toMatch(/^[^\n]*: ok, by \d+ requests\n$/);
+    },
+  );
+
+  it("gives the reason of each guess, and never replaces what somebody has worked on", async () => {
     await using gateway = await ForeignGateway.open(dialects.borealis);
-    const document = join(folder, "openapi.json");
+    const document = join(folder, "reasons.json");
+    const openapi = foreignOpenApi("borealis") as { paths: Record<string, object> };
+    openapi.paths["/ledger"] = { get: {} };
+    openapi.paths["/orders"] = { get: { parameters: [{ name: "sessionId", in: "query" }] } };
     await writeFile(document, JSON.stringify(openapi));
-    const out = join(folder, "borealis.yaml");
+    const out = join(folder, "reasons.yaml");
     const line = ["profile", "draft", "--gateway", gateway.url, "--openapi", document, "north/2026-01-05"];
-    const { status, stderr } = await runInside([...line, "--out", out]);
-    expect(stderr).toContain('replace each "?"');
-    expect(status).toBe(0);
+    expect((await runInside([...line, "--out", out])).status).toBe(0);
     const text = await readFile(out, "utf8");
     expect(text).toContain("base: /api  # the server in the OpenAPI document");
+    expect(text).toContain("path: /bots  # it lists north, south");
+    expect(text).toContain("runs: sessions  # by its name: the ids of its runs");
+    expect(text).toContain(
+      'unit: "ms?"  # 1767571140000 has 13 digits, as ms of these years have: confirm it',
+    );
     expect(text).toContain("path: /tradeHistory  # it gave 10 rows");
     expect(text).toContain("instance: botId, run: sessionId, from: fromMs, to: toMs, limit: pageSize");
-    expect(text).toContain("{ by: number, send: pageNumber }");
+    expect(text).toContain("{ by: number, send: pageNumber, total: totalCount }");
+    expect(text).toContain('ts_event: { from: executedAt, unit: "ms?" }  # 1767571200013 has 13 digits');
     expect(text).toContain(
-      'ts_event: { from: executedAt, unit: "?" }  # 1767571200013 has 13 digits, as ms of these years have',
+      'side: { from: direction, words: { 1: "BUY?", -1: "SELL?" } }  # values seen are 1, -1',
     );
-    expect(text).toContain('side: { from: direction, words: "?" }  # values are 1, -1: say what each means');
-    expect(text).toContain("fee_currency: feeCurrency  # such as");
     expect(text).toContain("run_id: run  # no field has the run's id");
-    expect(text).toContain('runs: { path: "/bots/{instance}/sessions",');
-    expect(text).toContain("# paths of the document that no name says the use of: /ledger");
-    const { profile, faults } = await readProfile(out);
-    expect(profile).toBeNull();
-    expect(faults.map(({ key }) => key)).toEqual(
-      expect.arrayContaining(["tables.fills.columns.ts_event.unit", "tables.fills.times.unit"]),
+    // of orders the document has a path, and the gateway no row
+    expect(text).toMatch(
+      /orders:\n {4}path: \/orders {2}# by its name; it gave no row, so that what follows rests on no sample/,
     );
-    // what somebody has worked on stays
+    expect(text).toContain('columns: "?"  # no row was seen');
+    expect(text).toContain("# paths of the document that no name says the use of: /ledger");
     const again = await runInside([...line, "--out", out]);
     expect(again.status).toBe(2);
     expect(await readFile(out, "utf8")).toBe(text);
   });
 
-  it("asks the usual paths where there is no document, and writes none that gave nothing", async () => {
-    await using gateway = await ForeignGateway.open(dialects.borealis);
-    const { status, stdout } = await runInside([
-      "profile",
-      "draft",
-      "--gateway",
-      gateway.url,
-      "north/2026-01-05",
-    ]);
-    expect(status).toBe(0);
-    expect(stdout).toContain("# no rows were found of fills, orders");
-    expect(gateway.requests.length).toBeGreaterThan(7);
-    expect(gateway.requests.length).toBeLessThanOrEqual(40);
-    const file = join(folder, "nothing.yaml");
-    await writeFile(file, stdout);
-    expect((await readProfile(file)).profile).toBeNull();
+  it("finds lists, a run and its rows at usual paths where there is no document", async () => {
+    await using gateway = await ForeignGateway.open(dialects.acme);
+    const line = ["profile", "draft", "--gateway", gateway.url, "--profile", join(folder, "access.yaml")];
+    const { status, stdout, stderr } = await runInside(line, { env });
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout).toContain("headers: { X-Client: { env: ACME_CLIENT }, X-Key: { file:");
+    expect(stdout).not.toMatch(/runvault-tests|acme-key-of-tests/);
+    expect(stdout).toContain('path: "/desks/{instance}/executions"  # it lists 2026-01-05, 2026-01-05b');
+    expect(stdout).toContain('path: "/executions/{run}/trades"  # it gave 8 rows');
+    expect(stdout).toContain(
+      'from: "from?", to: "to?", limit: "limit?" }  # usual names, that rows show nothing of',
+    );
+    expect(stdout).toContain("# no path was found for orders, bars");
+    expect(gateway.requests.length).toBeLessThanOrEqual(60);
   });
 
-  it("says that a key is wanted where the gateway answers 401, and takes one for a header of its own", async () => {
-    const asked: unknown[] = [];
-    const server = createServer(({ headers }, response) => {
-      asked.push(headers["x-key"]);
-      response.writeHead(headers["x-key"] === "5ecret" ? 404 : 401).end("{}");
+  it("says what to do where no list leads to a run, and drafts what a document alone says", async () => {
+    await using gateway = await ForeignGateway.open(dialects.corona);
+    const bare = await runInside(["profile", "draft", "--gateway", gateway.url]);
+    expect([bare.status, bare.stdout]).toEqual([2, ""]);
+    expect(bare.stderr).toMatch(/no list of the gateway leads to a run.*\n.*as INSTANCE\/RUN.*--openapi/);
+    expect(bare.stderr).toContain("Asked for lists were /history/instances,");
+    const document = join(folder, "alone.json");
+    await writeFile(document, JSON.stringify(foreignOpenApi("dahlia")));
+    const line = ["profile", "draft", "--gateway", gateway.url, "--openapi", document];
+    const { status, stdout, stderr } = await runInside(line);
+    expect(status).toBe(0);
+    expect(stderr).toContain("no list of the gateway leads to a run, so that no row was seen");
+    expect(stdout).toContain('instances: { path: /models, list: "?", id: "?" }');
+    expect(stdout).toContain('given: "?"');
+    expect(stdout).toContain('path: "/dump/{run}/signals.ndjson"  # by its name; it gave no row');
+  });
+
+  it("takes rows of a finished run that has some, with keys lent to it, and shows no secret that comes back", async () => {
+    const asked: string[] = [];
+    const runs = [
+      { id: "goes-on", state: "running", endedAt: null },
+      { id: "empty", state: "done", endedAt: "2026-01-05T01:00:00Z" },
+      { id: "whole", state: "done", endedAt: "2026-01-05T02:00:00Z" },
+    ];
+    const server = createServer(({ url }, response) => {
+      const { pathname, searchParams } = new URL(url!, "http://localhost");
+      asked.push(pathname);
+      const run = /^\/bots\/a1\/runs\/([^/]+)\/fills$/.exec(pathname)?.[1];
+      const key = searchParams.get("api_key");
+      const rows =
+        run === "empty" ? [] : [{ run, time: 1767571200013, price: "1.5", note: `asked with ${key}` }];
+      const answers: Record<string, unknown> = { "/bots": [{ id: "a1" }], "/bots/a1/runs": { runs } };
+      const answer = run === undefined ? answers[pathname] : { rows };
+      response.writeHead(key !== "5ecret-of-keys" ? 401 : answer === undefined ? 404 : 200, {
+        "content-type": "application/json",
+      });
+      response.end(JSON.stringify(answer ?? {}));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const line = ["profile", "draft", "--gateway", url, "north/2026-01-05"];
-    const { status, stdout, stderr } = await runInside(line);
-    expect([status, stdout]).toEqual([9, ""]);
-    expect(stderr).toContain("unauthenticated: GET /history/fills");
-    expect(stderr).toContain("--token-header");
+    await writeFile(
+      join(folder, "keys.yaml"),
+      "rest: { keys: { api_key: { env: KEY, in_address: true } } }\n",
+    );
+    const line = ["profile", "draft", "--gateway", url];
+    const refused = await runInside(line);
+    expect([refused.status, refused.stdout]).toEqual([9, ""]);
+    expect(refused.stderr).toContain("unauthenticated: GET /history/instances");
+    expect(refused.stderr).toContain("--token-header");
     expect(asked).toHaveLength(1);
-    const known = await runInside([...line, "--token-header", "X-Key"], {
-      env: { RUNVAULT_TOKEN: "5ecret" },
-    });
-    expect(known.status).toBe(0);
-    expect(asked.at(-1)).toBe("5ecret");
+    const lent = [...line, "--profile", join(folder, "keys.yaml")];
+    const { status, stdout } = await runInside(lent, { env: { KEY: "5ecret-of-keys" } });
     server.close();
+    expect(status).toBe(0);
+    expect(stdout).toContain('run_id: { from: run }  # such as "whole"; it is the id that was asked for');
+    expect(stdout).toContain('words: { running: "RUNNING?", done: "FINISHED?" }');
+    expect(stdout).toContain("keys: { api_key: { env: KEY, in_address: true } }");
+    expect(stdout).not.toContain("5ecret");
+    expect(asked.filter((path) => path.includes("goes-on"))).toEqual([]);
   });
 });
 
@@ -128,10 +217,18 @@ describe("runvault profile draft --descriptors", () => {
       "--descriptors",
       join(folder, "corvid.binpb"),
     ];
-    const { status, stderr } = await runInside([...line, "north/2026-01-05", "--out", out]);
-    expect(stderr).toContain('replace each "?"');
+    const { status, stderr } = await runInside([...line, "--out", out]);
+    expect(stderr).toContain("confirm or correct each value that ends in ?");
     expect(status).toBe(0);
-    expect(gateway.calls).toEqual(["ListTrades", "ListSignals"]);
+    expect(gateway.calls).toEqual([
+      "ListDesks",
+      "ListSessions",
+      "ListTrades",
+      "ListTrades",
+      "ListSignals",
+      "ListSignals",
+      "CountRows",
+    ]);
     const text = await readFile(out, "utf8");
     expect(text).toContain("protocol: grpc  # a call was answered by it");
     expect(text).toContain("descriptors: corvid.binpb\n");
@@ -142,10 +239,10 @@ describe("runvault profile draft --descriptors", () => {
     expect(text).toContain("pages: { send: cursor, next: page.next }  # by their names");
     expect(text).toContain("ts_event: at  # a Timestamp, which has its own unit");
     expect(text).toContain(
-      'ts_event: { from: at_ns, unit: "?" }  # "1767571200000000013" has 19 digits, as ns',
+      'ts_event: { from: at_ns, unit: "ns?" }  # "1767571200000000013" has 19 digits, as ns',
     );
     expect(text).toContain(
-      'side: { from: direction, words: "?" }  # values are DIRECTION_NONE, DIRECTION_BUY, DIRECTION_SELL: say',
+      'side: { from: direction, words: { DIRECTION_BUY: "BUY?", DIRECTION_SELL: "SELL?" } }  # values are DIRECTION_NONE,',
     );
     expect(text).toContain("fee: { from: fee, optional: true }  # a row may be without it");
     expect(text).toContain("# methods that no name says the use of: corvid.tape.v1.Tape.ListOddities");
@@ -154,31 +251,16 @@ describe("runvault profile draft --descriptors", () => {
     expect(faults.map(({ key }) => key)).toEqual(
       expect.arrayContaining([
         "rpc.documents.runs.words.STATE_DONE",
-        "rpc.documents.storage.tables",
+        "rpc.documents.storage.tables.trades",
         "rpc.tables.fills.times.from",
         "rpc.tables.factors.times.unit",
-        "rpc.tables.factors.largest_limit",
-        "tables.fills.columns.side.words",
+        "tables.fills.columns.side.words.DIRECTION_BUY",
         "tables.factors.columns.ts_event.unit",
       ]),
     );
     // what somebody knows who has the gateway's documentation
-    const known = [
-      [
-        '{ STATE_UNKNOWN: "?", STATE_LIVE: "?", STATE_DONE: "?" }',
-        "{ STATE_LIVE: RUNNING, STATE_DONE: FINISHED }",
-      ],
-      ['tables: "?"', "tables: { trades: fills, signals: factors }"],
-      ['from: "?", to: "?"', "from: inclusive, to: exclusive"],
-      ['largest_limit: "?"', "largest_limit: 10"],
-      ['direction, words: "?"', "direction, words: { DIRECTION_BUY: BUY, DIRECTION_SELL: SELL }"],
-      ['maker, words: "?"', "maker, words: { true: MAKER, false: TAKER }"],
-      ['unit: "?"', "unit: ns"],
-    ] as const;
-    await writeFile(
-      out,
-      known.reduce((whole, [guess, answer]) => whole.replaceAll(guess, answer), text),
-    );
+    expect(text).toContain('tables: { trades: "fills?", signals: "factors?" }');
+    await writeFile(out, confirmed(text));
     const checked = await runInside(["-q", "profile", "check", "--gateway", gateway.url, "--profile", out]);
     expect(`${checked.stderr}${checked.stdout}`).toMatch(/^[^\n]*: ok, by \d+ requests\n$/);
     expect(checked.status).toBe(0);
@@ -190,7 +272,7 @@ describe("runvault profile draft --descriptors", () => {
     const { status, stdout } = await runInside(line);
     expect(status).toBe(0);
     expect(stdout).toContain("# by the method's name; it answered not_found: no such session");
-    expect(stdout).toContain('price: { from: "?", words: "?" }  # no field looks like it');
+    expect(stdout).toContain("price: px.value  # no row was seen; px often means price");
   });
 
   it("refuses what is no descriptor set, a file that is not there, and two ways at once", async () => {

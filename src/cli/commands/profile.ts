@@ -29,18 +29,18 @@ export const profileCommand = commandEntry({
         .description(
           "A profile describes a gateway whose paths, parameters, fields or words differ from what runvault expects; every " +
             "command that asks a gateway takes one with --profile. `check` holds a profile against its gateway by a few " +
-            "small requests, and names what is wrong; `draft` writes the beginning of one from a gateway's paths and rows; `show` prints a profile whole, with what it extends and what holds " +
+            "small requests, and names what is wrong; `draft` writes the beginning of one from a gateway's paths, lists and rows; `show` prints a profile whole, with what it extends and what holds " +
             "where it says nothing; `schema` prints the JSON Schema (draft 2020-12) by which editors complete and check " +
             "profiles.",
         )
         .usage(
-          "[options] check --gateway url --profile file [run]\n       runvault profile [options] draft --gateway url run\n       runvault profile [options] show [default|file]\n" +
+          "[options] check --gateway url --profile file [run]\n       runvault profile [options] draft --gateway url [run]\n       runvault profile [options] show [default|file]\n" +
             "       runvault profile [options] schema",
         )
         .addArgument(command.createArgument("<action>", "what to do").choices(actions))
         .argument(
           "[subject]",
-          `behind \`check\`: the run to look at, ${runArgumentHelp} (default: the first finished one); behind \`draft\`: one that has rows; behind \`show\`: a ` +
+          `behind \`check\`: the run to look at, ${runArgumentHelp} (default: the first finished one); behind \`draft\`: one that has rows (default: one that the gateway's lists lead to); behind \`show\`: a ` +
             "profile's file, or default, the contract that is built in",
         ),
     )
@@ -62,8 +62,11 @@ value; fields that no column takes; whether the gateway heeds what it is asked: 
 order, pages, another run, a run that is not there; and the proof that each table can reach. Exit
 status 0 if nothing is wrong, 4 if something is.
 
-\`draft\` says the reason of each guess in a comment, and writes "?" for what rows cannot show, such
-as the unit of times: no profile with one of these loads.
+\`draft\` looks for a finished run by the lists of instances and runs, asks for a few rows of each
+table, and sends at most 60 requests. It says the reason of each guess in a comment. Where a value
+ends in ?, such as the unit of times, it has to be confirmed or corrected: no profile with one of
+these loads. Of --profile it takes headers, keys and the base path alone, which a file of these few
+lines can name; their values are never in the draft.
 
 A profile that cannot be used is told with file, line and column, all that is wrong at once; the
 exit status is then 2. \`show\` and \`schema\` ask no gateway.
@@ -71,7 +74,8 @@ exit status is then 2. \`show\` and \`schema\` ask no gateway.
 Examples:
   runvault profile check --gateway https://acme.example --profile acme.yaml
   runvault profile check --gateway https://acme.example --profile acme.yaml alpha-1/2022-01-01-001
-  runvault profile draft --gateway https://acme.example alpha-1/2022-01-01-001 -o acme.yaml
+  runvault profile draft --gateway https://acme.example -o acme.yaml
+  runvault profile draft --gateway https://acme.example --openapi openapi.yaml --profile keys.yaml
   runvault profile draft --gateway https://acme.example --descriptors acme.pb alpha-1/2022-01-01-001
   runvault profile show default
   runvault profile show acme.yaml

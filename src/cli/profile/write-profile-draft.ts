@@ -4,10 +4,13 @@ import { parse } from "yaml";
 import { draftProfile } from "../../gateway/profile/draft/draft-profile.ts";
 import { draftRpcProfile, type RpcDraftRequest } from "../../gateway/profile/draft/draft-rpc.ts";
 import { type KnownPath, openApiPaths } from "../../gateway/profile/draft/openapi-paths.ts";
+import { loadAccess, type ProfileAccess } from "../../gateway/profile/load-access.ts";
+import { type ProfileSecrets, readProfileSecrets } from "../../gateway/profile/profile-secrets.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
 import { askable, parseRun } from "../../model/run-argument.ts";
 import { unreadable } from "../../model/unreadable.ts";
 import { type GatewayValues, gatewaySettings, retryPolicyFor } from "../options/gateway-options.ts";
+import { secretReading } from "../options/secret-reading.ts";
 import type { Session } from "../process/session.ts";
 import { unwritable } from "../process/unwritable.ts";
 
@@ -17,17 +20,12 @@ export interface DraftValues extends GatewayValues {
   readonly out?: string | undefined;
 }
 
-/** Drafts a profile from a gateway's paths and rows, and prints it or writes it to a new file. */
+/** Drafts a profile from a gateway's paths, lists and rows, and prints it or writes it to a new file. */
 export async function writeProfileDraft(
   run: string | undefined,
   values: DraftValues,
   session: Session,
 ): Promise<number> {
-  if (run === undefined) {
-    throw new RunvaultError("invalid_argument", "no run is named to ask for rows of", {
-      hint: "Name one that has rows, by the gateway's own ids, as INSTANCE/RUN.",
-    });
-  }
   if (values.openapi !== undefined && values.descriptors !== undefined) {
     throw new RunvaultError(
       "invalid_argument",
@@ -37,40 +35,68 @@ export async function writeProfileDraft(
       },
     );
   }
-  const wanted = askable(parseRun(run));
+  const wanted = run === undefined ? undefined : askable(parseRun(run));
   if (values.descriptors !== undefined) await requireReadable(values.descriptors);
   const described = values.openapi === undefined ? undefined : await readOpenApi(values.openapi);
-  const gateway = await gatewaySettings(
+  const access = isOwn(values.profile) ? await loadAccess(values.profile) : undefined;
+  const settings = await gatewaySettings(
     { ...values, profile: undefined },
     retryPolicyFor(values, session),
     session,
   );
+  const gateway = { ...settings, ...(access === undefined ? {} : await secretsFor(access, session)) };
   const name = new URL(gateway.baseUrl).hostname
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .slice(0, 40);
+  const folder = values.out === undefined || values.out === "-" ? "." : dirname(values.out);
   const asked = {
     gateway,
     name: name.replace(/^-|-$/g, "") || "gateway",
     run: wanted,
+    headers: access?.headers ?? [],
+    folder,
     signal: session.signal,
   };
-  const text =
+  const { text, warning } =
     values.descriptors === undefined
-      ? await draftProfile({ ...asked, described })
-      : await draftRpcProfile({ ...asked, descriptors: besideProfile(values.descriptors, values.out) });
+      ? await draftProfile({
+          ...asked,
+          base: access?.base,
+          keys: access?.keys ?? [],
+          described,
+        })
+      : await draftRpcProfile({
+          ...asked,
+          base: access?.rpcBase,
+          descriptors: besideProfile(values.descriptors, folder),
+        });
+  if (warning !== undefined) session.log.warn(warning);
+  // a gateway may show what it was asked with
+  const shown = session.scrubber.scrub(text);
   if (values.out === undefined || values.out === "-") {
-    await session.print(text);
+    await session.print(shown);
     return exit.done;
   }
   try {
     // a profile that somebody has worked on is never replaced
-    await writeFile(values.out, text, { flag: "wx" });
+    await writeFile(values.out, shown, { flag: "wx" });
   } catch (thrown) {
     throw unwritable(values.out, thrown);
   }
-  session.note(`wrote ${values.out}: replace each "?", then check it with runvault profile check`);
+  session.note(
+    `wrote ${values.out}: confirm or correct each value that ends in ?, then check it with runvault profile check`,
+  );
   return exit.done;
+}
+
+function isOwn(profile: string | undefined): profile is string {
+  return profile !== undefined && profile !== "default";
+}
+
+async function secretsFor(access: ProfileAccess, session: Session): Promise<ProfileSecrets> {
+  const { env } = session.terminal;
+  return await readProfileSecrets(access, { env, scrubber: session.scrubber, ...secretReading(session) });
 }
 
 async function requireReadable(file: string): Promise<void> {
@@ -82,8 +108,7 @@ async function requireReadable(file: string): Promise<void> {
 }
 
 /** A descriptor set, and its name from the folder of the new profile on. */
-function besideProfile(file: string, out: string | undefined): RpcDraftRequest["descriptors"] {
-  const folder = out === undefined || out === "-" ? "." : dirname(out);
+function besideProfile(file: string, folder: string): RpcDraftRequest["descriptors"] {
   return { file: resolve(file), written: relative(folder, file).replaceAll(sep, "/") };
 }
 

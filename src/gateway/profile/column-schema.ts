@@ -188,6 +188,9 @@ function readMap(spec: ColumnMap, name: string | null, kind: ColumnKind, raise: 
   };
 }
 
+/** A word that a draft guessed, or left open, and nobody has confirmed. */
+const draftedWord = /^[A-Z_]*\?$/;
+
 function readWords(
   words: Readonly<Record<string, Scalar>>,
   kind: ColumnKind,
@@ -202,6 +205,10 @@ function readWords(
   if (entries.length === 0) raise(["words"], "must not be an empty map", "Leave words out, or give one.");
   const keyOf = new Map<string, string>();
   return entries.map(([key, value]): readonly [string, string] => {
+    if (typeof value === "string" && draftedWord.test(value)) {
+      raise(["words", key], "must be confirmed", "Delete the ? where the word is right.");
+      return [key, ""];
+    }
     const read = columnText(kind, value);
     if ("fault" in read) {
       raise(["words", key], read.fault, "Give a value that the column can hold.");

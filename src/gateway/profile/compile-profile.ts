@@ -60,7 +60,8 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
   };
 }
 
-function secretsOf(
+/** The headers or keys that a profile names, and where the value of each comes from. */
+export function secretsOf(
   section: "headers" | "keys",
   named: Readonly<Record<string, { readonly env?: string | undefined; readonly file?: string | undefined }>>,
   context: CompileContext,

@@ -4,8 +4,8 @@ const must =
   "must be a field path, such as price or instrument.symbol, or a list of names where one has a dot";
 const name = z.string({ error: "must be the name of a field" }).min(1, "must not be empty");
 
-/** Dots into objects; no part is empty. */
-export const dottedPattern = /^[^.\s](?:[^.]*[^.\s])?(?:\.[^.\s](?:[^.]*[^.\s])?)*$/;
+/** Dots into objects; no part is empty. A lone `?` is what a draft left open, and one behind a name its guess. */
+export const dottedPattern = /^(?!.*\?$)[^.\s](?:[^.]*[^.\s])?(?:\.[^.\s](?:[^.]*[^.\s])?)*$/;
 
 export const dottedPath = z
   .string({ error: must })

@@ -43,8 +43,13 @@ export async function readProfile(file: string): Promise<ReadProfile> {
 export async function loadProfile(file: string): Promise<Profile> {
   const { profile, faults } = await readProfile(file);
   if (profile !== null) return profile;
+  throw faultsError(file, faults);
+}
+
+/** All that is wrong with a profile's file, as one error. */
+export function faultsError(file: string, faults: readonly FileFault[]): Error {
   const errors = faults.map(faultError);
-  throw errors.length === 1
+  return errors.length === 1
     ? errors[0]!
     : new AggregateError(errors, `${file} is no profile that can be used`);
 }
@@ -61,15 +66,23 @@ function wrongPaths(issues: readonly z.core.$ZodIssue[]): readonly KeyPath[] {
 function clearer(fault: TreeFault): TreeFault {
   const { key, text } = fault;
   if (key === null || text === null) return fault;
-  if (text === "?" || text === '"?"') {
-    const column = /^(tables\.\w+\.columns\.\w+)\.words$/.exec(key)?.[1];
+  const guess = /^"?(\w*)\?"?$/.exec(text)?.[1];
+  if (guess === "") {
+    const column = /^(?:tables\.\w+|rows)\.columns\.\w+(?:\.from)?$/.test(key);
     return {
       ...fault,
-      message: `${column ?? key} is still the draft's "?"`,
-      hint:
-        column === undefined
-          ? "Write what the gateway's documentation says."
-          : "Name the field that it comes from, and its words where they differ, or write `absent`.",
+      message: `${key} is still the draft's "?"`,
+      hint: column
+        ? "Name the field that it comes from, or write `absent`."
+        : "Write what the gateway's documentation says.",
+    };
+  }
+  if (guess !== undefined) {
+    const message = `${key} is still the draft's guess: ${guess}?`;
+    return {
+      ...fault,
+      message,
+      hint: `Write ${guess} if the gateway's documentation says so, or what it says.`,
     };
   }
   const table = /^documents\.storage\.tables\.(\w+)$/.exec(key)?.[1];

@@ -47,7 +47,9 @@ const nameMust = "must be the name of a parameter, or none";
 const parameterName = z
   .string({ error: nameMust })
   .min(1, nameMust)
-  .regex(/^\P{Cc}+$/u, "must not contain control characters");
+  .regex(/^\P{Cc}+$/u, "must not contain control characters")
+  // a draft that is not confirmed
+  .regex(/[^?]$/, nameMust);
 
 /** A parameter; `none` where another place names one and here there is none. */
 const parameter = (description: string) => parameterName.optional().meta({ description });

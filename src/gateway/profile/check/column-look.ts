@@ -170,7 +170,7 @@ export function likeliest(name: string, names: readonly string[]): string | unde
 }
 
 /** A name without what differs between ways to write it. */
-function plainName(name: string): string {
+export function plainName(name: string): string {
   return name.replace(/[^A-Za-z0-9]/g, "").toLowerCase();
 }
 

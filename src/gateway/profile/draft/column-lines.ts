@@ -1,18 +1,13 @@
-import type { Column, Table } from "../../../model/profile/table.ts";
+import type { Column, Table, TableName } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
-import { likeliest } from "../check/column-look.ts";
+import { likeliest, plainName } from "../check/column-look.ts";
 import { type JsonNode, type JsonObject, leavesOf } from "../check/json-node.ts";
 import { pathText, shortText } from "../check/row-page.ts";
 import { scalarText } from "../check/sample.ts";
-import { digitsAhead, likelyUnit } from "../check/times.ts";
+import { type DraftLine, pathScalar, scalar, someOf, unsure } from "./draft-line.ts";
 import { fieldWords } from "./guessed-names.ts";
-
-/** A text as YAML has it: in quotes where it could be read as anything else. */
-export function scalar(text: string): string {
-  return /^[A-Za-z_/][\w./-]*$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text)
-    ? text
-    : JSON.stringify(text);
-}
+import { isForeignWord, isNoWord, likelyWord } from "./guessed-words.ts";
+import { isTimeNode, timeUnitText } from "./time-unit.ts";
 
 /** What a gateway's descriptors say of a field. */
 export interface AboutField {
@@ -24,41 +19,80 @@ export interface AboutField {
   readonly values: readonly string[] | undefined;
 }
 
-/** `numbers` and `columns` of a table, each guess with its reason. */
+/** A field of the rows, with what it was seen to hold; no values where no row was seen. */
+interface Field {
+  readonly path: readonly string[];
+  readonly name: string;
+  readonly nodes: JsonNode[];
+}
+
+interface Guess {
+  readonly field: Field;
+  readonly why: string;
+}
+
+/** Rows of a table, and what else is known of their fields. */
+export interface SampleRows {
+  readonly rows: readonly JsonObject[];
+  readonly run: RunRef;
+  /** Fields that rows have by the gateway's descriptors, beside those seen. */
+  readonly known?: readonly (readonly string[])[];
+  readonly about?: (field: readonly string[]) => AboutField | undefined;
+}
+
+/** How the columns of a table are filled, each guess with its reason; and `numbers`, where it matters. */
 export function columnLines(
   table: Table,
-  rows: readonly JsonObject[],
-  run: RunRef,
-  about: (field: string) => AboutField | undefined = () => undefined,
-): string[] {
-  const leaves = new Map<string, { readonly name: string; readonly nodes: JsonNode[] }>();
-  for (const row of rows) {
-    for (const [path, node] of leavesOf(row)) {
-      const known = leaves.get(pathText(path));
-      if (known === undefined) leaves.set(pathText(path), { name: nameOf(path), nodes: [node] });
-      else known.nodes.push(node);
-    }
-  }
-  const free = new Set(leaves.keys());
+  { rows, run, known = [], about = () => undefined }: SampleRows,
+): { readonly numbers: DraftLine | undefined; readonly columns: readonly DraftLine[] } {
+  const fields = fieldsOf(rows, known);
+  const guesses = guessAll(table.columns, fields, run);
+  const taken = new Set([...guesses.values()].map(({ field }) => field));
+  const free = fields.filter((field) => !taken.has(field)).map(({ path }) => pathText(path));
+  const time = guesses.get("ts_event")?.field;
   let bare: string | undefined;
-  const lines = table.columns.map((column) => {
-    const guess = guessOf(column, [...free], run, leaves);
-    if (guess === undefined) return `  ${column.name}: ${missingText(column)}`;
-    free.delete(guess.field);
-    const { nodes } = leaves.get(guess.field)!;
-    const node = nodes.find(({ kind, text }) => kind !== "null" && text !== '""') ?? nodes[0]!;
-    if (column.kind === "exact" && node.kind === "number")
-      bare ??= `${guess.field} is ${shortText(node.text)}`;
-    const said = about(guess.field);
-    const lacks = nodes.length < rows.length || said?.mayLack === true;
-    const optional = lacks && column.name !== "seq" && column.name !== "ts_event";
-    return `  ${column.name}: ${valueText(column, guess.field, nodes, node, optional, said)}; ${guess.why}`;
+  const columns = table.columns.map((column): DraftLine => {
+    const guess = guesses.get(column.name);
+    if (guess === undefined) {
+      const only = column.name === "ts_init" ? time : undefined;
+      if (only === undefined) return missing(column, free, fields.length > 0);
+      return valueLine(
+        table.name,
+        column,
+        { field: only, why: "no other field is a time" },
+        rows,
+        about(only.path),
+      );
+    }
+    const number = guess.field.nodes.find(({ kind }) => kind === "number");
+    if (column.kind === "exact" && number !== undefined)
+      bare ??= `${pathText(guess.field.path)} is ${shortText(number.text)}`;
+    return valueLine(table.name, column, guess, rows, about(guess.field.path));
   });
   const numbers =
     bare === undefined
-      ? []
-      : [`numbers: "?"  # ${bare}, bare: write exact if the gateway writes decimals, and not floats`];
-  return [...numbers, "columns:", ...lines];
+      ? undefined
+      : {
+          key: "numbers",
+          value: unsure("exact"),
+          why: `${bare}, bare: exact if the gateway writes decimals, and not floats`,
+        };
+  return { numbers, columns };
+}
+
+function fieldsOf(rows: readonly JsonObject[], known: readonly (readonly string[])[]): Field[] {
+  const fields = new Map<string, Field>();
+  const add = (path: readonly string[]): Field => {
+    const id = path.join("\0");
+    const field = fields.get(id) ?? { path, name: nameOf(path), nodes: [] };
+    fields.set(id, field);
+    return field;
+  };
+  for (const row of rows) for (const [path, node] of leavesOf(row)) add(path).nodes.push(node);
+  for (const path of known) add(path);
+  return [...fields.values()].filter(({ nodes }) =>
+    nodes.every(({ kind }) => kind !== "array" && kind !== "object"),
+  );
 }
 
 /** What a value is called: a message around a value alone says more than that it is one. */
@@ -67,87 +101,205 @@ function nameOf(path: readonly string[]): string {
   return last === "value" && path.length > 1 ? path.at(-2)! : last;
 }
 
-interface Guess {
-  readonly field: string;
-  readonly why: string;
-}
-
-function guessOf(
-  column: Column,
-  free: readonly string[],
+/** The surest guesses first, over all columns: none takes the field that is another's by its very name. */
+function guessAll(
+  columns: readonly Column[],
+  fields: readonly Field[],
   run: RunRef,
-  leaves: ReadonlyMap<string, { readonly name: string; readonly nodes: readonly JsonNode[] }>,
-): Guess | undefined {
-  const id =
-    column.name === "run_id" ? run.runId : column.name === "instance_id" ? run.instanceId : undefined;
-  if (id !== undefined) {
-    const field = free.find((one) => leaves.get(one)!.nodes.every((node) => scalarText(node) === id));
-    return field === undefined ? undefined : { field, why: "it is the id that was asked for" };
+): ReadonlyMap<string, Guess> {
+  const guesses = new Map<string, Guess>();
+  const free = new Set(fields);
+  for (const guess of [byValue, byOwnName, byUsualName, byNearName, byTime]) {
+    for (const column of columns) {
+      if (guesses.has(column.name)) continue;
+      const found = guess(
+        column,
+        [...free].filter((field) => fits(column, field)),
+        run,
+      );
+      if (found === undefined) continue;
+      guesses.set(column.name, found);
+      free.delete(found.field);
+    }
   }
-  if (column.name === "seq") {
-    const field = free.find((one) => ["seq", "sequence"].includes(leaves.get(one)!.name.toLowerCase()));
-    return field === undefined ? undefined : { field, why: "by its name" };
-  }
-  const names = new Map(free.map((field) => [leaves.get(field)!.name, field]));
-  const own = [...names.keys()].find((name) => plain(name) === plain(column.name));
-  if (own !== undefined) return { field: names.get(own)!, why: "by its name" };
-  const usual = (fieldWords[column.name] ?? []).find((name) => names.has(name));
-  if (usual !== undefined) return { field: names.get(usual)!, why: `${usual} often means ${column.name}` };
-  const near = likeliest(column.name, [...names.keys()]);
-  return near === undefined ? undefined : { field: names.get(near)!, why: "the nearest name" };
+  return guesses;
 }
 
-function plain(name: string): string {
-  return name.replace(/[^A-Za-z0-9]/g, "").toLowerCase();
-}
+type Guesser = (column: Column, free: readonly Field[], run: RunRef) => Guess | undefined;
 
-function missingText({ name, kind }: Column): string {
-  if (name === "run_id") return "run  # no field has the run's id";
-  if (name === "instance_id") return "instance  # no field has the instance's id";
-  if (name === "seq") return "derived  # no field is called seq";
-  return `{ from: "?", ${kind === "timestamp" ? 'unit: "?"' : 'words: "?"'} }  # no field looks like it: name one, or write absent`;
-}
-
-const knownWords: Readonly<Record<string, readonly string[]>> = {
-  side: ["BUY", "SELL"],
-  liquidity: ["MAKER", "TAKER"],
+const byValue: Guesser = ({ name }, free, { instanceId, runId }) => {
+  const id = name === "run_id" ? runId : name === "instance_id" ? instanceId : undefined;
+  const field =
+    id === undefined
+      ? undefined
+      : free.find(({ nodes }) => nodes.length > 0 && nodes.every((node) => scalarText(node) === id));
+  return field && { field, why: "it is the id that was asked for" };
 };
 
-function valueText(
-  column: Column,
-  field: string,
-  nodes: readonly JsonNode[],
-  node: JsonNode,
-  optional: boolean,
-  said: AboutField | undefined,
-): string {
-  const from = `from: ${scalar(field)}`;
-  const also = optional ? ", optional: true" : "";
-  const shown = shortText(node.text);
-  if (column.kind === "timestamp" && said?.isTimestamp === true) {
-    return `${optional ? `{ ${from}${also} }` : scalar(field)}  # a Timestamp, which has its own unit`;
+const byOwnName: Guesser = ({ name }, free) => {
+  const field = free.find((one) => plainName(one.name) === plainName(name));
+  return field && { field, why: "by its name" };
+};
+
+const byUsualName: Guesser = ({ name }, free) => {
+  if (isCountOfNs(name)) return undefined;
+  for (const usual of fieldWords[name] ?? []) {
+    const field = free.find((one) => plainName(one.name) === plainName(usual));
+    if (field !== undefined) return { field, why: `${field.name} often means ${name}` };
   }
-  if (column.kind === "timestamp") return `{ ${from}, unit: "?"${also} }  # ${timeReason(node)}`;
-  const isOdd =
-    column.kind === "string" &&
-    (node.kind !== "string" ||
-      said?.values !== undefined ||
-      (knownWords[column.name] !== undefined && !knownWords[column.name]!.includes(node.value)));
-  if (isOdd) {
-    const texts = said?.values?.map(scalar) ?? nodes.map(({ text }) => text);
-    const seen = [...new Set(texts)].slice(0, 8).join(", ");
-    return `{ ${from}, words: "?"${also} }  # values are ${shortText(seen, 80)}: say what each means`;
-  }
-  return optional
-    ? `{ ${from}, optional: true }  # a row may be without it`
-    : `${scalar(field)}  # such as ${shown}`;
+  return undefined;
+};
+
+const byNearName: Guesser = ({ name }, free) => {
+  // an id that is none of the run's, and a number that counts something else, have names that are near enough
+  if (["seq", "run_id", "instance_id"].includes(name) || isCountOfNs(name)) return undefined;
+  const near = likeliest(
+    name,
+    free.map((one) => one.name),
+  );
+  const field = free.find((one) => one.name === near);
+  return field && { field, why: "the nearest name" };
+};
+
+const byTime: Guesser = ({ name }, free) => {
+  if (name !== "ts_event") return undefined;
+  const field = free.find(({ nodes }) => nodes.length > 0 && nodes.every(isTimeNode));
+  return field && { field, why: "the first field that is a time" };
+};
+
+/** A length of time in a unit that only its own name says. */
+function isCountOfNs(name: string): boolean {
+  return name.endsWith("_ns");
 }
 
-/** Why a time is likely in some unit, for somebody to confirm. */
-function timeReason(node: JsonNode): string {
-  const text = scalarText(node) ?? "";
-  const unit = likelyUnit(text);
-  if (unit === undefined) return `${shortText(node.text)} is no time of these years in any unit`;
-  if (unit === "rfc3339") return `${shortText(node.text)} looks like rfc3339: write it if so`;
-  return `${shortText(node.text)} has ${digitsAhead(text)} digits, as ${unit} of these years have: look it up and write it`;
+/** Columns of few words, which numbers, true and false may stand for. */
+const isWord: ReadonlySet<string> = new Set([
+  "side",
+  "liquidity",
+  "kind",
+  "status",
+  "type",
+  "time_in_force",
+  "severity",
+]);
+
+/** Whether what a field holds can be what a column is to hold. */
+function fits({ kind, name }: Column, { nodes }: Field): boolean {
+  const values = nodes.filter((node) => node.kind !== "null" && scalarText(node) !== "");
+  switch (kind) {
+    case "timestamp":
+      return values.every(isTimeNode);
+    case "exact":
+    case "double":
+      return values.every((node) =>
+        /^(?:-?[\d.]+(?:e[-+]?\d+)?|-?inf(?:inity)?|nan)$/i.test(scalarText(node) ?? ""),
+      );
+    case "string":
+      return isWord.has(name) || values.every((node) => node.kind === "string");
+    default:
+      return values.every((node) => /^\d+$/.test(scalarText(node) ?? ""));
+  }
+}
+
+function missing({ name }: Column, free: readonly string[], isSeen: boolean): DraftLine {
+  if (name === "run_id") return { key: name, value: "run", why: "no field has the run's id" };
+  if (name === "instance_id") return { key: name, value: "instance", why: "no field has the instance's id" };
+  if (name === "seq") return { key: name, value: "derived", why: "no field is called seq" };
+  if (isSeen && free.length === 0 && name !== "ts_event")
+    return { key: name, value: "absent", why: "every field has a column already" };
+  const others = free.length === 0 ? "" : ` (${someOf(free, 60)})`;
+  const ways =
+    name === "ts_event" ? "name one" : "name one, or write absent, or { value: … } if it is always the same";
+  return { key: name, value: unsure(undefined), why: `no field looks like it: ${ways}${others}` };
+}
+
+/** Fields of these names are written as a map: as a text alone, each is something else. */
+const sources: ReadonlySet<string> = new Set(["run", "instance", "absent", "derived"]);
+
+function valueLine(
+  table: TableName,
+  column: Column,
+  { field, why }: Guess,
+  rows: readonly JsonObject[],
+  said: AboutField | undefined,
+): DraftLine {
+  const { nodes } = field;
+  const node = nodes.find(({ kind, text }) => kind !== "null" && text !== '""') ?? nodes[0];
+  const isNull = nodes.some(({ kind }) => kind === "null");
+  const lacks =
+    nodes.length < rows.length || said?.mayLack === true || (isNull && !mayBeNull.has(column.kind));
+  const optional = lacks && !["seq", "ts_event", "run_id", "instance_id"].includes(column.name);
+  const more = optional ? ", optional: true" : "";
+  const path = pathScalar(field.path);
+  const from = `{ from: ${path}`;
+  const line = (value: string, reason: string): DraftLine => ({
+    key: column.name,
+    value,
+    why: `${reason}; ${why}`,
+  });
+  const plainly = optional ? `${from}${more} }` : sources.has(path) ? `${from} }` : path;
+  if (column.kind === "timestamp") {
+    if (said?.isTimestamp === true) return line(plainly, "a Timestamp, which has its own unit");
+    const { unit, reason } = timeUnitText(nodes, field.name);
+    return line(`${from}, unit: ${unit}${more} }`, reason);
+  }
+  const values = [
+    ...new Map(
+      nodes.filter(({ kind, text }) => kind !== "null" && text !== '""').map((one) => [one.text, one]),
+    ).values(),
+  ];
+  const isOdd =
+    column.kind === "string" &&
+    (said?.values !== undefined ||
+      values.some((one) => one.kind !== "string" || isForeignWord(table, column.name, one.value)));
+  if (isOdd) {
+    const { words, reason } = wordsText(table, column.name, field.name, values, said?.values);
+    return line(`${from}, words: ${words}${more} }`, reason);
+  }
+  if (optional) return line(plainly, "a row may be without it");
+  return line(
+    plainly,
+    node === undefined
+      ? "no row was seen"
+      : node.kind === "null"
+        ? "null in every row seen"
+        : `such as ${shortText(node.text)}`,
+  );
+}
+
+/** Kinds whose `null` is the empty value. */
+const mayBeNull: ReadonlySet<string> = new Set(["string", "exact", "double"]);
+
+/** More values than these are no words. */
+const mostWords = 8;
+
+function wordsText(
+  table: TableName,
+  column: string,
+  field: string,
+  values: readonly JsonNode[],
+  enumerated: readonly string[] | undefined,
+): { readonly words: string; readonly reason: string } {
+  const keys =
+    enumerated
+      ?.filter((text) => !isNoWord(text))
+      .map((text): readonly [string, string] => [scalar(text), text]) ??
+    values.map((node): readonly [string, string] => {
+      const text = scalarText(node) ?? "";
+      return [node.kind === "string" ? scalar(text) : text.replace(/\.0+$/, ""), text];
+    });
+  const seen = someOf(enumerated ?? values.map(({ text }) => text));
+  if (keys.length === 0 || keys.length > mostWords)
+    return { words: unsure(undefined), reason: `values are ${seen}: say what each means` };
+  const used = new Set<string>();
+  const pairs = keys.map(([key, text]) => {
+    const word = likelyWord(table, column, text, field);
+    const isNew = word !== undefined && !used.has(word);
+    if (isNew) used.add(word);
+    return `${key}: ${unsure(isNew ? word : undefined)}`;
+  });
+  return {
+    words: `{ ${pairs.join(", ")} }`,
+    reason: `${enumerated === undefined ? "values seen are" : "values are"} ${seen}: say what each means`,
+  };
 }

@@ -1,7 +1,11 @@
 import type { DescField, DescMethodUnary } from "@bufbuild/protobuf";
+import { type JsonNode, nodeAt } from "../check/json-node.ts";
+import { scalarText } from "../check/sample.ts";
 import { isTimestamp } from "../rpc/message-path.ts";
-import { scalar } from "./column-lines.ts";
-import { listOfPath } from "./guessed-names.ts";
+import { scalar, unsure } from "./draft-line.ts";
+import { listNamed, tableOfName } from "./guessed-names.ts";
+import { isNoWord, likelyStatus } from "./guessed-words.ts";
+import type { AskablePath } from "./known-paths.ts";
 import {
   fieldNamed,
   isCount,
@@ -13,12 +17,19 @@ import {
 } from "./message-fields.ts";
 import { dotted, requestNames, requestText } from "./request-names.ts";
 
-/** The documents that methods are likely for, by names and shapes. What is taken is added to `used`. */
-export function rpcDocumentLines(methods: readonly DescMethodUnary[], used: Set<DescMethodUnary>): string[] {
+/**
+ * The documents that methods are likely for, by names and shapes. What is taken is added to `used`; `counted` is what the
+ * gateway calls the tables that it counts, as far as they were seen.
+ */
+export function rpcDocumentLines(
+  methods: readonly DescMethodUnary[],
+  used: Set<DescMethodUnary>,
+  counted: readonly string[],
+): string[] {
   const lines: string[] = [];
   for (const [document, linesOf] of drafts) {
     for (const method of methods) {
-      const found = used.has(method) ? undefined : linesOf(method);
+      const found = used.has(method) ? undefined : linesOf(method, counted);
       if (found === undefined) continue;
       used.add(method);
       lines.push(`  ${document}:`, ...found.map((line) => `    ${line}`));
@@ -30,7 +41,21 @@ export function rpcDocumentLines(methods: readonly DescMethodUnary[], used: Set<
     : ["documents:", ...lines];
 }
 
-const drafts: readonly (readonly [string, (method: DescMethodUnary) => string[] | undefined])[] = [
+/** Methods that may list instances, or the runs of one, as what can be asked: the method's name for a path. */
+export function listMethods(methods: readonly DescMethodUnary[], what: "instances" | "runs"): AskablePath[] {
+  return methods.flatMap((method): AskablePath[] => {
+    const names = requestNames(method.input);
+    if (listIn(method, what) === undefined || names.run !== undefined) return [];
+    const path = `${method.parent.typeName}.${method.name}`;
+    const instance = names.instance === undefined ? {} : { instance: dotted(names.instance) };
+    return [{ path, names: instance, known: { path, parameters: [] } }];
+  });
+}
+
+const drafts: readonly (readonly [
+  string,
+  (method: DescMethodUnary, counted: readonly string[]) => string[] | undefined,
+])[] = [
   ["instances", instanceLines],
   ["runs", runLines],
   ["storage", storageLines],
@@ -38,7 +63,7 @@ const drafts: readonly (readonly [string, (method: DescMethodUnary) => string[] 
 ];
 
 function instanceLines(method: DescMethodUnary): string[] | undefined {
-  const list = listNamed(method, "instances");
+  const list = listIn(method, "instances");
   if (list === undefined) return undefined;
   const { message } = list.field;
   const lines = [methodLine(method, `by the name of ${scalar(dotted(list.path))}`), listLine(list)];
@@ -55,7 +80,7 @@ function instanceLines(method: DescMethodUnary): string[] | undefined {
 }
 
 function runLines(method: DescMethodUnary): string[] | undefined {
-  const list = listNamed(method, "runs");
+  const list = listIn(method, "runs");
   const message = list?.field.message;
   const names = requestNames(method.input);
   if (list === undefined || message === undefined) return undefined;
@@ -80,16 +105,27 @@ function runLines(method: DescMethodUnary): string[] | undefined {
   ];
   if (status !== undefined) {
     lines.push(`status: ${scalar(dotted(status.path))}  # by its name`);
-    const words = status.field.enum?.values.map(({ name }) => `${scalar(name)}: "?"`).join(", ");
+    const words = status.field.enum?.values
+      .filter(({ name }) => !isNoWord(name))
+      .map(({ name }) => `${scalar(name)}: ${unsure(likelyStatus(name))}`);
     lines.push(
-      `words: ${words === undefined ? '"?"' : `{ ${words} }`}  # say which mean RUNNING, FINISHED and FAILED`,
+      `words: ${words === undefined ? unsure(undefined) : `{ ${words.join(", ")} }`}  # say which mean RUNNING, FINISHED and FAILED`,
     );
   }
   lines.push(...optionalLines({ final }));
   return lines;
 }
 
-function storageLines(method: DescMethodUnary): string[] | undefined {
+/** A method that counts the rows of a run's tables, and where its answer has them. */
+interface CountMethod {
+  readonly at: AskablePath;
+  readonly list: PlacedField;
+  readonly rows: PlacedField;
+  /** The first text of an entry. */
+  readonly table: PlacedField | undefined;
+}
+
+function countMethod(method: DescMethodUnary): CountMethod | undefined {
   const names = requestNames(method.input);
   if (!/storage|count|tall(?:y|ies)|stat(?:s|istics)|facts/i.test(method.name) || names.run === undefined)
     return undefined;
@@ -98,15 +134,52 @@ function storageLines(method: DescMethodUnary): string[] | undefined {
   const fields = singleFields(list.field.message!);
   const rows = fieldNamed(fields, /rows|count|total/i, isCount);
   if (rows === undefined) return undefined;
+  const path = `${method.parent.typeName}.${method.name}`;
+  const ids = {
+    run: dotted(names.run),
+    ...(names.instance === undefined ? {} : { instance: dotted(names.instance) }),
+  };
+  const table = fields.find(({ field }) => isText(field) || field.enum !== undefined);
+  return { at: { path, names: ids, known: { path, parameters: [] } }, list, rows, table };
+}
+
+/** What a gateway calls the tables whose rows it counts, by the method that is likely for it. */
+export function countedTables(
+  methods: readonly DescMethodUnary[],
+): { readonly at: AskablePath; namesIn(answer: JsonNode | undefined): string[] } | undefined {
+  for (const method of methods) {
+    const found = countMethod(method);
+    if (found?.table === undefined) continue;
+    const { at, list, table } = found;
+    return {
+      at,
+      namesIn(answer) {
+        const entries = nodeAt(answer, list.path);
+        const nodes = entries?.kind === "array" ? entries.items : [];
+        return nodes.flatMap((node) => scalarText(nodeAt(node, table.path)) ?? []);
+      },
+    };
+  }
+  return undefined;
+}
+
+function storageLines(method: DescMethodUnary, counted: readonly string[]): string[] | undefined {
+  const found = countMethod(method);
+  if (found === undefined) return undefined;
+  const { list, rows, table } = found;
+  const names = requestNames(method.input);
+  const fields = singleFields(list.field.message!);
   const first = fieldNamed(fields, /^(?:first|earliest|min)/i, isTime);
   const last = fieldNamed(fields, /^(?:last|latest|max)/i, isTime);
-  const table = fields.find(({ field }) => isText(field) || field.enum !== undefined);
+  const tables = counted.map((name) => `${scalar(name)}: ${unsure(tableOfName(name))}`);
   return [
     methodLine(method, "by its name"),
     `parameters: ${requestText(names, ["instance", "run", "from", "to"])}  # by their names`,
     listLine(list),
     pathLine("table", table, "the first text of an entry"),
-    'tables: "?"  # what the gateway calls tables, its name first: `{ trades: fills }`',
+    tables.length === 0
+      ? `tables: ${unsure(undefined)}  # what the gateway calls tables, its name first: \`{ trades: fills }\``
+      : `tables: { ${tables.join(", ")} }  # by their names: confirm each, and leave out what is no table of runvault's`,
     pathLine("rows", rows, "by its name"),
     ...optionalLines({ first, last, final: fieldNamed(fields, /final|sealed|complete|closed/i, isBool) }),
     ...unitLines([first, last]),
@@ -124,11 +197,11 @@ function summaryLines(method: DescMethodUnary): string[] | undefined {
 }
 
 /** The list of an answer that is one of instances, or of runs, by its own name or the method's. */
-function listNamed({ name, output }: DescMethodUnary, what: "instances" | "runs"): PlacedField | undefined {
+function listIn({ name, output }: DescMethodUnary, what: "instances" | "runs"): PlacedField | undefined {
   const lists = listFields(output);
-  const own = lists.find(({ field }) => listOfPath(field.name) === what);
+  const own = lists.find(({ field }) => listNamed(field.name) === what);
   if (own !== undefined) return own;
-  return listOfPath(name.replace(/^(?:List|Get|Fetch|Query)/, "")) === what ? lists[0] : undefined;
+  return listNamed(name.replace(/^(?:List|Get|Fetch|Query)/, "")) === what ? lists[0] : undefined;
 }
 
 function methodLine({ parent, name }: DescMethodUnary, why: string): string {

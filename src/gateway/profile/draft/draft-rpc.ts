@@ -1,54 +1,57 @@
 import type { DescField, DescMessage, DescMethodUnary, FileRegistry } from "@bufbuild/protobuf";
-import { RunvaultError } from "../../../model/error.ts";
+import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
 import { type TableName, tableNamed, tableNames } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { statusHints } from "../../http/error-answer.ts";
 import { HttpSession } from "../../http/http-session.ts";
 import type { GatewayOptions } from "../../options.ts";
-import { jsonOf } from "../check/asker.ts";
+import { type AskedFor, type CheckedRequest, jsonOf, type Told } from "../check/asker.ts";
 import { type JsonObject, nodeAt } from "../check/json-node.ts";
 import { shortText } from "../check/row-page.ts";
 import { RpcAsker } from "../check/rpc-asker.ts";
-import { routeOverRpc } from "../check/rpc-requests.ts";
-import type { RpcProfile, RpcRoute } from "../profile.ts";
+import { documentsOverRpc, routeOverRpc } from "../check/rpc-requests.ts";
+import type { ProfileSecret, RpcProfile } from "../profile.ts";
 import { compileRpc } from "../rpc/compile-rpc.ts";
 import { readDescriptorSet } from "../rpc/descriptor-set.ts";
 import { followPath, isTimestamp, wrapped } from "../rpc/message-path.ts";
-import { type AboutField, columnLines, scalar } from "./column-lines.ts";
-import { rpcDocumentLines } from "./draft-rpc-documents.ts";
-import { type ParameterRole, tableOfPath } from "./guessed-names.ts";
+import type { RpcFile } from "../rpc/rpc-schema.ts";
+import { type AboutField, columnLines } from "./column-lines.ts";
+import { mostRequests, mostRuns, refusesLimit, rowLimits, sampleWarning } from "./draft-bounds.ts";
+import { indented, scalar, unsure } from "./draft-line.ts";
+import { countedTables, listMethods, rpcDocumentLines } from "./draft-rpc-documents.ts";
+import { type DraftedTable, draftText, mostShown, type ProfileDraft } from "./draft-text.ts";
+import { findListings, type ListAsker } from "./find-lists.ts";
+import { type ParameterRole, tableOfName } from "./guessed-names.ts";
+import type { AskablePath } from "./known-paths.ts";
 import { isText, listFields, singleFields } from "./message-fields.ts";
 import { dotted, requestNames, requestText } from "./request-names.ts";
+import type { SampleIds } from "./sample-asker.ts";
+import { takenLimitWhy } from "./table-lines.ts";
+import { unitOfName } from "./time-unit.ts";
 
 export interface RpcDraftRequest {
   readonly gateway: GatewayOptions;
   /** Of the profile. */
   readonly name: string;
+  /** Headers that were sent, to be named in the draft. */
+  readonly headers: readonly ProfileSecret[];
+  /** The folder of the draft. */
+  readonly folder: string;
+  /** Path that methods are below, in place of that of the gateway's address. */
+  readonly base: string | undefined;
   /** The descriptor set, and how the profile names it. */
   readonly descriptors: { readonly file: string; readonly written: string };
-  /** A run to ask for rows of. */
-  readonly run: RunRef;
+  /** A run to ask for rows of; without it one that the gateway's lists name. */
+  readonly run: RunRef | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Rows of one answer: few enough for any gateway. */
-const fewRows = 10;
-/** More guessed methods would be a scan. */
-const mostRequests = 40;
-/** Of methods that the draft makes nothing of. */
-const mostShown = 20;
-
 /**
- * A profile for a gateway of RPC as far as its descriptors and a few rows show: each guess with its reason in a comment,
- * and `"?"` for what nobody can know from them, which no profile may have. Throws what keeps from asking at all.
+ * A profile for a gateway of RPC as far as its descriptors, its lists and a few rows show: each guess with its reason in a
+ * comment, and a `?` at what has to be confirmed, which no profile may have. Throws what keeps from asking at all.
  */
-export async function draftRpcProfile({
-  gateway,
-  name,
-  descriptors,
-  run,
-  signal,
-}: RpcDraftRequest): Promise<string> {
+export async function draftRpcProfile(request: RpcDraftRequest): Promise<ProfileDraft> {
+  const { gateway, descriptors, base, run, signal } = request;
   const set = readDescriptorSet(descriptors.file);
   if (!("registry" in set)) {
     throw new RunvaultError("invalid_argument", `--descriptors ${set.message}`, {
@@ -58,60 +61,76 @@ export async function draftRpcProfile({
   }
   const methods = methodsOf(set.registry);
   await using session = new HttpSession(gateway);
-  const asking = new Asking(session, descriptors.file, run, signal);
-  const overRpc: string[] = [];
-  const columns: string[] = [];
-  const missing: TableName[] = [];
+  const asking = new Asking(session, descriptors.file, base, signal);
+  const runs = run === undefined ? await runsOf(asking, methods) : [run];
   const used = new Set<DescMethodUnary>();
-  for (const table of tableNames) {
-    const candidates = methods.flatMap((method) => candidateOf(method, table));
-    const found = await asking.best(candidates);
-    if (found === undefined) {
-      missing.push(table);
-      continue;
-    }
+  const overRpc: string[] = [];
+  const tables: DraftedTable[] = [];
+  let seen = 0;
+  for (const name of tableNames) {
+    const candidates = methods.flatMap((method) => candidateOf(method, name));
+    const found = await asking.best(candidates, runs);
+    if (found === undefined) continue;
+    if (found.rows.length > 0) seen += 1;
     for (const { method } of candidates) used.add(method);
     overRpc.push(...methodLines(found));
-    columns.push(
-      `  ${table}:`,
-      ...columnLines(tableNamed(table), found.rows, run, aboutFields(found.candidate.row)).map(
-        (line) => `    ${line}`,
-      ),
-    );
+    const { row } = found.candidate;
+    const sample = {
+      rows: found.rows,
+      run: found.run,
+      known: singleFields(row).map(({ path }) => path),
+      about: aboutFields(row),
+    };
+    tables.push({ name, request: [], times: undefined, ...columnLines(tableNamed(name), sample) });
   }
-  const documents = rpcDocumentLines(methods, used);
-  const lines = [
-    '# A draft: read each line against the gateway\'s documentation. "?" is what rows cannot show; no such profile loads.',
-    "profile: 1",
-    `name: ${name}`,
-    "rpc:",
-    asking.protocol === undefined
-      ? '  protocol: "?"  # grpc or connect: no call was answered'
-      : `  protocol: ${asking.protocol}  # a call was answered by it`,
-    `  descriptors: ${scalar(descriptors.written)}`,
-    ...documents.map((line) => `  ${line}`),
-    "  tables:",
-    ...overRpc.map((line) => `  ${line}`),
-    "tables:",
-    ...columns,
-  ];
-  if (columns.length === 0)
-    lines.push('  "?": none  # no method looks like one that lists the rows of a table');
-  if (missing.length > 0) {
-    lines.push(
-      `  # no method looks like one for ${missing.join(", ")}: give each one, or \`none\` if there is no such history`,
-    );
-  }
+  const documents = rpcDocumentLines(methods, used, await countedOf(asking, methods, runs[0]));
   const others = methods.filter((method) => !used.has(method)).map((method) => scalar(nameOf(method)));
-  if (others.length > 0) {
-    const more = others.length > mostShown ? ", …" : "";
-    lines.push(`  # methods that no name says the use of: ${others.slice(0, mostShown).join(", ")}${more}`);
-  }
-  // a draft that nobody has read is no profile
-  if (!lines.slice(1).some((line) => line.includes('"?"'))) {
-    lines[2] = 'name: "?"  # a name for it, once each line has been read';
-  }
-  return `${lines.join("\n")}\n`;
+  const more = others.length > mostShown ? ", …" : "";
+  const text = draftText({
+    ...request,
+    rest: [],
+    documents: undefined,
+    more: [
+      "rpc:",
+      asking.protocol === undefined
+        ? `  protocol: ${unsure(undefined)}  # grpc or connect: no call was answered`
+        : `  protocol: ${asking.protocol}  # a call was answered by it`,
+      `  descriptors: ${scalar(descriptors.written)}`,
+      ...(base === undefined ? [] : [`  base: ${JSON.stringify(base)}`]),
+      ...indented(documents),
+      ...(overRpc.length === 0 ? [] : ["  tables:", ...indented(overRpc)]),
+    ],
+    tables,
+    by: "method",
+    missing: tableNames.filter((name) => !tables.some((table) => table.name === name)),
+    notes:
+      others.length === 0
+        ? []
+        : [`methods that no name says the use of: ${others.slice(0, mostShown).join(", ")}${more}`],
+  });
+  return { text, warning: sampleWarning(runs.length, seen, true) };
+}
+
+/** Runs that the lists of the descriptors' methods lead to. */
+async function runsOf(asking: Asking, methods: readonly DescMethodUnary[]): Promise<readonly RunRef[]> {
+  const { known } = await findListings(asking, {
+    instances: listMethods(methods, "instances"),
+    named: [],
+    runs: () => listMethods(methods, "runs"),
+  });
+  return known;
+}
+
+/** What the gateway calls the tables whose rows it counts, as its answer for a run shows. */
+async function countedOf(
+  asking: Asking,
+  methods: readonly DescMethodUnary[],
+  run: RunRef | undefined,
+): Promise<readonly string[]> {
+  const counted = countedTables(methods);
+  if (counted === undefined || run === undefined) return [];
+  const told = await asking.ask(counted.at, { instance: run.instanceId, run: run.runId });
+  return told?.status === 200 ? counted.namesIn(jsonOf(told)).slice(0, mostShown) : [];
 }
 
 /** A method that may list a table's rows. */
@@ -129,9 +148,12 @@ interface Candidate {
 
 interface Found {
   readonly candidate: Candidate;
+  readonly run: RunRef;
   readonly rows: readonly JsonObject[];
   /** What came of asking. */
   readonly told: string;
+  /** The largest limit that was taken, where a larger one was refused. */
+  readonly takenLimit?: number;
 }
 
 function methodsOf(registry: FileRegistry): DescMethodUnary[] {
@@ -149,8 +171,8 @@ function candidateOf(method: DescMethodUnary, table: TableName): Candidate[] {
   const names = requestNames(method.input);
   // what no run can be asked of is no history of runs
   if (names.run === undefined) return [];
-  const byMethod = tableOfPath(method.name) === table;
-  if (!byMethod && (tableOfPath(method.name) !== undefined || tableOfPath(list.field.name) !== table))
+  const byMethod = tableOfName(method.name) === table;
+  if (!byMethod && (tableOfName(method.name) !== undefined || tableOfName(list.field.name) !== table))
     return [];
   const next = singleFields(method.output).find(
     ({ path, field }) => isText(field) && /next|cursor|token/i.test(path.at(-1)!),
@@ -159,74 +181,116 @@ function candidateOf(method: DescMethodUnary, table: TableName): Candidate[] {
   return [{ table, method, names, list: list.path, row, next: next?.path, why }];
 }
 
-/** Asks candidates for rows, by the protocol that the gateway turns out to speak. */
-class Asking {
+/** Asks methods, by the protocol that the gateway turns out to speak. */
+class Asking implements ListAsker {
   protocol: RpcProfile["protocol"] | undefined;
   readonly #session: HttpSession;
   readonly #file: string;
-  readonly #run: RunRef;
+  readonly #base: string | undefined;
   readonly #signal: AbortSignal;
   #left = mostRequests;
 
-  constructor(session: HttpSession, file: string, run: RunRef, signal: AbortSignal) {
+  constructor(session: HttpSession, file: string, base: string | undefined, signal: AbortSignal) {
     this.#session = session;
     this.#file = file;
-    this.#run = run;
+    this.#base = base;
     this.#signal = signal;
   }
 
-  /** The first candidate that gives rows; where none does, the first. */
-  async best(candidates: readonly Candidate[]): Promise<Found | undefined> {
+  /** The first candidate that gives rows of one of these runs; where none does, the first. */
+  async best(candidates: readonly Candidate[], runs: readonly RunRef[]): Promise<Found | undefined> {
     let first: Found | undefined;
     for (const candidate of candidates) {
-      const found = await this.#ask(candidate);
-      if (found.rows.length > 0) return found;
-      first ??= found;
+      for (const run of runs.slice(0, mostRuns)) {
+        const found = await this.#rows(candidate, run);
+        if (found.rows.length > 0) return found;
+        first ??= found;
+      }
+      const told = "no run is known to ask for rows of";
+      first ??= { candidate, run: { instanceId: "", runId: "" }, rows: [], told };
     }
     return first;
   }
 
-  async #ask(candidate: Candidate): Promise<Found> {
-    const protocols = this.protocol === undefined ? (["grpc", "connect"] as const) : [this.protocol];
-    let told = "it was not asked";
-    for (const protocol of protocols) {
-      const profile = profileOf(candidate, protocol, this.#file);
-      const route = profile.tables[candidate.table];
-      if (route === undefined || this.#left < 1) break;
-      this.#left -= 1;
-      try {
-        return await this.#rows(candidate, profile, route);
-      } catch (thrown) {
-        if (!(thrown instanceof RunvaultError) || !passable.has(thrown.code)) throw thrown;
-        told = thrown.message;
-      }
-    }
-    return { candidate, rows: [], told };
+  /** The answer of a method that may list instances or runs, or count rows. */
+  async ask({ path, names }: AskablePath, ids: SampleIds): Promise<Told | undefined> {
+    const parameters = { instance: names.instance?.split("."), run: names.run?.split(".") };
+    const answer = await this.#told(
+      { documents: { summary: { method: path, parameters } } },
+      ({ documents }) => documentsOverRpc(documents).summary,
+      ids,
+      ids,
+    );
+    return typeof answer === "string" ? undefined : answer;
   }
 
-  async #rows(candidate: Candidate, profile: RpcProfile, route: RpcRoute): Promise<Found> {
-    const { instanceId, runId } = this.#run;
-    const asker = new RpcAsker(this.#session, profile, this.#signal);
-    const place = { instance: instanceId, run: runId, table: candidate.table };
-    const values = { instance: instanceId, run: runId, limit: fewRows };
-    const told = await asker.ask(routeOverRpc(route), values, "", place);
-    if (told.status === 401) {
-      throw new RunvaultError("unauthenticated", `${told.request}: the gateway answered ${told.text}`, {
-        place,
-        status: 401,
-        hint: statusHints.unauthenticated!,
-      });
+  async #rows(candidate: Candidate, run: RunRef): Promise<Found> {
+    const ids = { instance: run.instanceId, run: run.runId };
+    const { table, names } = candidate;
+    let refused: Found | undefined;
+    for (const limit of names.limit === undefined ? [0] : rowLimits) {
+      const answer = await this.#told(
+        tableFile(candidate),
+        ({ tables }) => tables[table] && routeOverRpc(tables[table]),
+        { ...ids, limit },
+        { ...ids, table },
+      );
+      if (typeof answer === "string") return refused ?? { candidate, run, rows: [], told: answer };
+      const list = answer.status === 200 ? nodeAt(jsonOf(answer), candidate.list) : undefined;
+      const rows = list?.kind === "array" ? list.items.filter((item) => item.kind === "object") : [];
+      const told =
+        answer.refusal === undefined ? `it gave ${rows.length} rows` : `it answered ${answer.refusal}`;
+      const found = { candidate, run, rows, told };
+      if (answer.status === 200) return refused === undefined ? found : { ...found, takenLimit: limit };
+      refused = found;
+      if (!refusesLimit(answer.status)) break;
     }
-    this.protocol = profile.protocol;
-    const list = told.status === 200 ? nodeAt(jsonOf(told), candidate.list) : undefined;
-    const rows = list?.kind === "array" ? list.items.filter((item) => item.kind === "object") : [];
-    return {
-      candidate,
-      rows,
-      told: told.refusal === undefined ? `it gave ${rows.length} rows` : `it answered ${told.refusal}`,
-    };
+    return refused!;
+  }
+
+  /** The answer to a request of a profile, or why there is none. Throws where the gateway wants a key. */
+  async #told(
+    file: Pick<RpcFile, "documents" | "tables">,
+    requestOf: (profile: RpcProfile) => CheckedRequest | undefined,
+    values: AskedFor,
+    place: ErrorPlace,
+  ): Promise<Told | string> {
+    let why = "it was not asked";
+    const protocols = this.protocol === undefined ? (["grpc", "connect"] as const) : [this.protocol];
+    for (const protocol of protocols) {
+      const whole = { protocol, descriptors: this.#file, base: this.#base, ...file };
+      const profile = compileRpc(whole, {}, noFaults);
+      const request = requestOf(profile);
+      if (request === undefined || this.#left < 1) break;
+      this.#left -= 1;
+      let told: Told;
+      try {
+        told = await new RpcAsker(this.#session, profile, this.#signal).ask(request, values, "", place);
+      } catch (thrown) {
+        if (!(thrown instanceof RunvaultError) || !passable.has(thrown.code)) throw thrown;
+        why = thrown.message;
+        continue;
+      }
+      if (told.status === 401) {
+        throw new RunvaultError("unauthenticated", `${told.request}: the gateway answered ${told.text}`, {
+          place,
+          status: 401,
+          hint: statusHints.unauthenticated!,
+        });
+      }
+      this.protocol = protocol;
+      return told;
+    }
+    return why;
   }
 }
+
+/** What columns need is for the user to say. */
+const noFaults: Parameters<typeof compileRpc>[2] = {
+  fault: () => undefined,
+  firstOf: (...paths) => paths.at(-1)!,
+  resolve: (_, name) => name,
+};
 
 /** Another method, or another protocol, may do better. */
 const passable: ReadonlySet<string> = new Set([
@@ -239,34 +303,15 @@ const passable: ReadonlySet<string> = new Set([
 ]);
 
 /** As much of a profile as it takes to ask a method for rows. */
-function profileOf(
-  { table, method, names, list, next }: Candidate,
-  protocol: RpcProfile["protocol"],
-  file: string,
-): RpcProfile {
+function tableFile({ table, method, names, list, next }: Candidate): Pick<RpcFile, "tables"> {
   const { instance, run, limit, cursor } = names;
   const pages = next === undefined || cursor === undefined ? "none" : { send: [...cursor], next: [...next] };
   const path = (place: readonly string[] | undefined) => (place === undefined ? undefined : [...place]);
-  return compileRpc(
-    {
-      protocol,
-      descriptors: file,
-      tables: {
-        [table]: {
-          method: nameOf(method),
-          parameters: { instance: path(instance), run: path(run), limit: path(limit) },
-          pages,
-          rows: [...list],
-        },
-      },
-    },
-    {},
-    // what columns need is for the user to say
-    { fault: () => undefined, firstOf: (...paths) => paths.at(-1)!, resolve: (_, name) => name },
-  );
+  const parameters = { instance: path(instance), run: path(run), limit: path(limit) };
+  return { tables: { [table]: { method: nameOf(method), parameters, pages, rows: [...list] } } };
 }
 
-function methodLines({ candidate, told }: Found): string[] {
+function methodLines({ candidate, told, takenLimit }: Found): string[] {
   const { table, method, names, list, next, why } = candidate;
   const lines = [
     `  ${table}:`,
@@ -285,11 +330,8 @@ function methodLines({ candidate, told }: Found): string[] {
     `    pages: ${token}`,
     `    rows: ${scalar(dotted(list))}  # the repeated message of the answer`,
   );
-  if (names.limit !== undefined) {
-    lines.push(
-      '    largest_limit: "?"  # stands in no descriptor: look it up, or leave the line out if there is none',
-    );
-  }
+  if (takenLimit !== undefined)
+    lines.push(`    largest_limit: ${unsure(`${takenLimit}`)}  # ${takenLimitWhy}`);
   return lines;
 }
 
@@ -301,14 +343,16 @@ function timesText(input: DescMessage, names: Candidate["names"]): string | unde
     const found = followPath(input, path);
     return "chain" in found && isTimestamp(found.chain.at(-1)!.message);
   });
-  const ends =
-    'from: "?", to: "?" }  # whether a row of exactly that time is in the answer: inclusive or exclusive';
-  return isStamp ? `{ ${ends}` : `{ unit: "?", ${ends}; and the unit`;
+  const ends = `from: ${unsure("inclusive")}, to: ${unsure("exclusive")}`;
+  const why = "as usual: look up whether a row of exactly that time is in the answer";
+  if (isStamp) return `{ ${ends} }  # ${why}`;
+  const unit = bounds.map((path) => unitOfName(path.at(-1)!)).find((one) => one !== undefined);
+  return `{ unit: ${unsure(unit)}, ${ends} }  # ${why}, and the unit`;
 }
 
-function aboutFields(row: DescMessage): (field: string) => AboutField | undefined {
-  return (name) => {
-    const found = followPath(row, name.split("."));
+function aboutFields(row: DescMessage): (field: readonly string[]) => AboutField | undefined {
+  return (path) => {
+    const found = followPath(row, path);
     return "chain" in found ? aboutField(found.chain) : undefined;
   };
 }

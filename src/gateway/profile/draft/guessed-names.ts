@@ -9,7 +9,7 @@ const parameterWords: readonly (readonly [ParameterRole, RegExp])[] = [
   ["offset", /^offset$|^skip$/i],
   ["page", /^page(?:_?(?:no|number))?$/i],
   ["run", /run|session|execution/i],
-  ["instance", /instance|strategy|bot|desk/i],
+  ["instance", /instance|strateg(?:y|ies)|bots?(?:_?id)?$|desk|model|algo/i],
   ["from", /^(?:from|since|start|begin|after)/i],
   ["to", /^(?:to|until|end|before)/i],
 ];
@@ -30,61 +30,50 @@ const tableWords: readonly (readonly [TableName, RegExp])[] = [
   ["metrics", /metrics|statistics/i],
 ];
 
-/** The table that a path's last part names; undefined where it names none. */
-export function tableOfPath(path: string): TableName | undefined {
-  const last = path.split("/").findLast((part) => part !== "" && !part.startsWith("{")) ?? "";
-  return tableWords.find(([, words]) => words.test(last))?.[0];
+/** The table that a name means; undefined where it means none. */
+export function tableOfName(name: string): TableName | undefined {
+  return tableWords.find(([, words]) => words.test(name))?.[0];
 }
 
-/** Whether a path is a list of instances or of runs, by its last part. */
-export function listOfPath(path: string): "instances" | "runs" | undefined {
-  if (path.endsWith("}")) return undefined;
-  const last = path.split("/").at(-1) ?? "";
-  if (/^(?:instances|strategies|bots|desks)$/i.test(last)) return "instances";
-  return /^(?:runs|sessions|executions)$/i.test(last) ? "runs" : undefined;
+/** Whether a name is that of a list of instances or of runs. */
+export function listNamed(name: string): "instances" | "runs" | undefined {
+  if (/^(?:instances|strategies|bots|desks|models|algos)$/i.test(name)) return "instances";
+  return /^(?:runs|sessions|executions)$/i.test(name) ? "runs" : undefined;
 }
 
-/** Other names that fields of a column often have. */
+/** Other names that fields of a column often have, the likelier first. */
 export const fieldWords: Readonly<Record<string, readonly string[]>> = {
   run_id: ["run", "session", "sessionId", "executionId", "execution"],
   instance_id: ["instance", "strategy", "bot", "botId", "desk"],
-  seq: ["sequence", "no"],
+  seq: ["sequence", "seqNo", "no", "number"],
   ts_event: [
     "time",
     "timestamp",
     "ts",
     "executedAt",
-    "executed_at",
+    "eventTime",
     "at",
     "stamp",
     "time_ns",
     "ts_ns",
     "at_ns",
+    "t",
   ],
-  ts_init: [
-    "receivedAt",
-    "received_at",
-    "received",
-    "received_ns",
-    "stored",
-    "recv",
-    "createdAt",
-    "created_at",
-  ],
-  resource_key: ["resource"],
-  account: ["acct", "accountId"],
-  portfolio: ["book"],
-  venue: ["exchange", "market"],
-  symbol: ["pair", "ticker", "code"],
-  trade_id: ["id"],
-  client_order_id: ["orderId"],
-  venue_order_id: ["exchangeOrderId"],
-  side: ["direction"],
-  price: ["px"],
-  quantity: ["qty", "size"],
-  fee: ["commission"],
-  fee_currency: ["feeCcy"],
-  liquidity: ["maker", "isMaker", "is_maker"],
-  factor: ["signal"],
+  ts_init: ["receivedAt", "received", "received_ns", "recv", "stored", "storedAt", "createdAt", "ti"],
+  resource_key: ["resource", "key", "rk"],
+  account: ["acct", "accountId", "acc"],
+  portfolio: ["book", "pf"],
+  venue: ["exchange", "market", "mkt", "exch"],
+  symbol: ["pair", "ticker", "code", "instrument"],
+  trade_id: ["id", "execId", "fillId"],
+  client_order_id: ["orderId", "clOrdId", "oid"],
+  venue_order_id: ["exchangeOrderId", "xoid"],
+  side: ["direction", "sign", "buySell", "bs"],
+  price: ["px", "rate", "p"],
+  quantity: ["qty", "size", "amount", "q"],
+  fee: ["commission", "f"],
+  fee_currency: ["feeCcy", "feeAsset", "commissionAsset", "ccy", "fc"],
+  liquidity: ["maker", "isMaker", "add"],
+  factor: ["signal", "name"],
   value: ["reading"],
 };

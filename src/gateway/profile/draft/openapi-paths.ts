@@ -4,12 +4,25 @@ import { z } from "zod";
 export interface KnownPath {
   readonly path: string;
   readonly parameters: readonly string[];
+  /** What is said of parameters, by their names. */
+  readonly about?: Readonly<Record<string, AboutParameter>>;
+}
+
+export interface AboutParameter {
+  readonly description: string | undefined;
+  /** The largest value. */
+  readonly maximum: number | undefined;
 }
 
 const parameter = z.object({
   name: z.string().optional(),
   in: z.string().optional(),
   $ref: z.string().optional(),
+  description: z.string().optional().catch(undefined),
+  schema: z
+    .object({ maximum: z.number().optional().catch(undefined) })
+    .optional()
+    .catch(undefined),
 });
 const operation = z.object({ parameters: z.array(parameter).catch([]).optional() });
 const schema = z.object({
@@ -43,7 +56,12 @@ export function openApiPaths(
     const all = [...(item.parameters ?? []), ...(item.get.parameters ?? [])].map((one) =>
       one.$ref === undefined ? one : (named[one.$ref.split("/").at(-1) ?? ""] ?? {}),
     );
-    return [{ path, parameters: all.flatMap((one) => (one.in === "query" && one.name ? [one.name] : [])) }];
+    const query = all.filter((one) => one.in === "query" && one.name);
+    const about = query.map(({ name, description, schema: of }) => [
+      name!,
+      { description, maximum: of?.maximum },
+    ]);
+    return [{ path, parameters: query.map(({ name }) => name!), about: Object.fromEntries(about) }];
   });
   const server = servers[0]?.url ?? "";
   const base = URL.canParse(server, "http://localhost") ? new URL(server, "http://localhost").pathname : "";

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { scalar } from "./column-lines.ts";
+import { scalar } from "./draft-line.ts";
 import { type ParameterRole, parameterRole } from "./guessed-names.ts";
 import { isCount, isText, isTime, singleFields, telling } from "./message-fields.ts";
 

@@ -1,0 +1,43 @@
+import { visible } from "../../../model/text/visible-text.ts";
+import { shortText } from "../check/row-page.ts";
+
+/** One line of a draft: a key, its value as YAML, and why the value is guessed; empty where nothing is to be said. */
+export interface DraftLine {
+  readonly key: string;
+  readonly value: string;
+  readonly why: string;
+}
+
+export function lineText({ key, value, why }: DraftLine): string {
+  return `${key}: ${value}${why === "" ? "" : `  # ${visible(why)}`}`;
+}
+
+/** Lines below a key. */
+export function indented(lines: readonly string[], by = "  "): string[] {
+  return lines.map((line) => `${by}${line}`);
+}
+
+/** A text as YAML has it: in quotes where it could be read as anything else. */
+export function scalar(text: string): string {
+  return /^[A-Za-z_/][\w./-]*$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n|nan|inf)$/i.test(text)
+    ? text
+    : visible(JSON.stringify(text));
+}
+
+/** A path in rows or answers as YAML has it: with dots, or a list of names where one has a dot. */
+export function pathScalar(path: readonly string[]): string {
+  if (path.length === 0) return "[]";
+  return path.some((name) => !/^[^.\s](?:[^.]*[^.\s])?$/.test(name))
+    ? `[${path.map(scalar).join(", ")}]`
+    : scalar(path.join("."));
+}
+
+/** A value that is likely and has to be confirmed: no profile loads while the `?` behind it stands. */
+export function unsure(value: string | undefined): string {
+  return JSON.stringify(`${value ?? ""}?`);
+}
+
+/** Values in a comment, a few of them. */
+export function someOf(values: readonly string[], most = 80): string {
+  return shortText(values.join(", "), most);
+}

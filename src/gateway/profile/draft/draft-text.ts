@@ -1,0 +1,135 @@
+import type { TableName } from "../../../model/profile/table.ts";
+import { visible } from "../../../model/text/visible-text.ts";
+import type { ProfileSecret } from "../profile.ts";
+import { type DraftLine, indented, lineText, unsure } from "./draft-line.ts";
+import { secretLines } from "./secret-lines.ts";
+
+export interface ProfileDraft {
+  readonly text: string;
+  /** What the draft lacks that whoever asked for it could give. */
+  readonly warning: string | undefined;
+}
+
+/** A table of a draft; `columns` is undefined where no row was seen, nor anything else told of them. */
+export interface DraftedTable {
+  readonly name: TableName;
+  readonly request: readonly DraftLine[];
+  readonly times: DraftLine | undefined;
+  readonly numbers: DraftLine | undefined;
+  readonly columns: readonly DraftLine[] | undefined;
+}
+
+export interface DraftParts {
+  readonly name: string;
+  /** Headers that were sent. */
+  readonly headers: readonly ProfileSecret[];
+  /** The folder of the draft. */
+  readonly folder: string;
+  /** Lines of `rest`. */
+  readonly rest: readonly string[];
+  /** Lines of `documents`; undefined where the gateway has them elsewhere. */
+  readonly documents: readonly string[] | undefined;
+  /** Whole sections between `documents` and `tables`. */
+  readonly more?: readonly string[];
+  readonly tables: readonly DraftedTable[];
+  /** What a table is asked for by. */
+  readonly by: "path" | "method";
+  readonly missing: readonly TableName[];
+  /** Comments at the end. */
+  readonly notes: readonly string[];
+}
+
+/** Of paths and methods that a draft makes nothing of. */
+export const mostShown = 20;
+
+const openDocuments = `documents: ${unsure(undefined)}  # name the lists of instances and runs, or \`given: { INSTANCE: [RUN] }\``;
+
+/** A draft as a file. What is the same in several tables stands once, for all: so it is confirmed once. */
+export function draftText({
+  name,
+  headers,
+  folder,
+  rest,
+  documents,
+  more = [],
+  tables,
+  by,
+  missing,
+  notes,
+}: DraftParts): string {
+  const seen = tables.filter(({ columns }) => columns !== undefined);
+  const times = shared(seen.map((table) => (table.times === undefined ? [] : [table.times])));
+  const numbers = shared(seen.map((table) => (table.numbers === undefined ? [] : [table.numbers])));
+  const columns = shared(seen.map((table) => table.columns ?? []));
+  const ofRest = [...rest, ...times.map(lineText)];
+  const ofRows = [
+    ...numbers.map(lineText),
+    ...(columns.length === 0 ? [] : ["columns:", ...indented(columns.map(lineText))]),
+  ];
+  const common = new Set([...times, ...numbers, ...columns].map(idOf));
+  const lines = [
+    "# A draft: hold each line against the gateway's documentation. Where a value ends in ?, confirm what stands before",
+    "# it by deleting the ?, or write what is right; nothing is used while a ? stands there.",
+    "profile: 1",
+    `name: ${name}`,
+    ...secretLines("headers", headers, folder),
+    ...section("rest", ofRest),
+    ...(documents === undefined ? [] : section("documents", documents, openDocuments)),
+    ...more,
+    ...section("rows", ofRows),
+    "tables:",
+    ...tables.flatMap((table) => indented(tableText(table, common))),
+  ];
+  if (tables.length === 0)
+    lines.push(
+      `  ${unsure(undefined)}: none  # no ${by} that looks like one of a table${by === "path" ? " gave rows" : " is known"}`,
+    );
+  if (missing.length > 0)
+    lines.push(
+      `  # no ${by} was found for ${missing.join(", ")}: give each one, or \`none\` if there is no such history`,
+    );
+  lines.push(...notes.map((note) => `  # ${visible(note)}`));
+  // a draft that nobody has read is no profile
+  if (!lines.slice(2).some((line) => /\?"/.test(line.split("  # ")[0]!)))
+    lines[3] = `name: ${unsure(undefined)}  # a name for it, once each line has been read`;
+  return `${lines.join("\n")}\n`;
+}
+
+function idOf({ key, value }: DraftLine): string {
+  return `${key}: ${value}`;
+}
+
+function section(key: string, lines: readonly string[], open?: string): string[] {
+  if (lines.length > 0) return [`${key}:`, ...indented(lines)];
+  return open === undefined ? [] : [open];
+}
+
+/** The lines that are the same, reasons aside, in each of several tables that have their key. */
+function shared(tables: readonly (readonly DraftLine[])[]): DraftLine[] {
+  const all = tables.flat();
+  return [...new Map(all.map((line) => [line.key, line])).values()].filter((line) => {
+    const same = all.filter(({ key }) => key === line.key);
+    return same.length > 1 && same.every(({ value }) => value === line.value);
+  });
+}
+
+function tableText(
+  { name, request, times, numbers, columns }: DraftedTable,
+  common: ReadonlySet<string>,
+): string[] {
+  const own = (line: DraftLine | undefined) =>
+    line === undefined || common.has(idOf(line)) ? [] : [lineText(line)];
+  const left = columns?.flatMap((line) => own(line));
+  const columnLines =
+    left === undefined
+      ? [
+          `columns: ${unsure(undefined)}  # no row was seen: say where each comes from, or leave the table out`,
+        ]
+      : left.length === 0
+        ? []
+        : ["columns:", ...indented(left)];
+  return [
+    `${name}:`,
+    ...indented([...request.map(lineText), ...own(times), ...own(numbers), ...columnLines]),
+  ];
+}

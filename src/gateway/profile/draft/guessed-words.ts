@@ -1,0 +1,68 @@
+import type { TableName } from "../../../model/profile/table.ts";
+
+type Words = readonly (readonly [word: string, said: RegExp])[];
+
+const buy = /^(?:b|buy|buyer|bought|long|\+?1)$/i;
+const sell = /^(?:s|sell|seller|sold|short|-1)$/i;
+
+/** Columns that figures are reckoned by, with what gateways often call their words. */
+const columnWords: Readonly<Record<string, Words>> = {
+  side: [
+    ["BUY", buy],
+    ["SELL", sell],
+  ],
+  "order_book.side": [
+    ["BID", /^(?:b|buy|bids?)$/i],
+    ["ASK", /^(?:a|s|sell|asks?|offers?)$/i],
+  ],
+  liquidity: [
+    ["MAKER", /^(?:m|maker|make|add|added)$/i],
+    ["TAKER", /^(?:t|taker|take|remove|removed)$/i],
+  ],
+};
+
+const statusWords: Words = [
+  ["FINISHED", /^(?:done|finished|completed?|closed?|ended|succeeded|success|stopped)$/i],
+  ["FAILED", /^(?:failed|failure|died|dead|error|broken|crashed|aborted|killed)$/i],
+  ["RUNNING", /^(?:running|live|active|open|started|in_?progress)$/i],
+];
+
+function wordsOf(table: TableName, column: string): Words | undefined {
+  return columnWords[`${table}.${column}`] ?? columnWords[column];
+}
+
+/** Whether a column holds words of runvault's own, and this is none of them. */
+export function isForeignWord(table: TableName, column: string, text: string): boolean {
+  const words = wordsOf(table, column);
+  return words !== undefined && text !== "" && !words.some(([word]) => word === text);
+}
+
+/** What a value of a column likely means there; undefined where nothing is likely. `field` is where it stands. */
+export function likelyWord(
+  table: TableName,
+  column: string,
+  text: string,
+  field: string,
+): string | undefined {
+  if (column === "liquidity" && /^(?:true|false)$/.test(text)) {
+    if (/maker/i.test(field)) return text === "true" ? "MAKER" : "TAKER";
+    return /taker/i.test(field) ? (text === "true" ? "TAKER" : "MAKER") : undefined;
+  }
+  return meant(wordsOf(table, column) ?? [], text);
+}
+
+/** What a run's word for its state likely means; undefined where nothing is likely. */
+export function likelyStatus(text: string): "RUNNING" | "FINISHED" | "FAILED" | undefined {
+  return meant(statusWords, text) as "RUNNING" | "FINISHED" | "FAILED" | undefined;
+}
+
+/** What an enum has for nothing: no value of any row. */
+export function isNoWord(text: string): boolean {
+  return /(?:^|_)(?:UNKNOWN|UNSPECIFIED|UNDEFINED|NONE|INVALID)$/i.test(text);
+}
+
+/** The values of an enum often begin with its name. */
+function meant(words: Words, text: string): string | undefined {
+  const short = text.replace(/\.0+$/, "");
+  return words.find(([, said]) => said.test(short) || said.test(short.split("_").at(-1)!))?.[0];
+}

@@ -1,0 +1,156 @@
+import { type TableName, tableNamed } from "../../../model/profile/table.ts";
+import { builtInContract } from "../../contract.ts";
+import { listNamed, type ParameterRole, parameterRole, tableOfName } from "./guessed-names.ts";
+import type { KnownPath } from "./openapi-paths.ts";
+
+/** A path with `{run}` and `{instance}` for ids, and the names of its parameters by what they are for. */
+export interface AskablePath {
+  readonly path: string;
+  readonly names: Readonly<Partial<Record<ParameterRole, string>>>;
+  /** As the gateway's document has it; where it has none, what the path was guessed to be. */
+  readonly known: KnownPath;
+}
+
+const holder = /\{([^}]*)\}/g;
+
+/** The same path with placeholders of our own, as far as their names, or those of what stands before them, say which is which. */
+export function askable(known: KnownPath, sole: "run" | "instance" = "run"): AskablePath {
+  const { path, parameters } = known;
+  const holders = [...path.matchAll(holder)].map(([, name]) => name!);
+  const written = path.replace(holder, (text, name: string, at: number) => {
+    const role = idRole(name) ?? idRole(path.slice(0, at).split("/").at(-2) ?? "");
+    const id = role ?? (holders.length === 1 ? sole : undefined);
+    return id === undefined ? text : `{${id}}`;
+  });
+  const names: Partial<Record<ParameterRole, string>> = {};
+  for (const name of parameters) {
+    const role = parameterRole(name);
+    if (role !== undefined) names[role] ??= name;
+  }
+  return { path: written, names, known };
+}
+
+function idRole(name: string): "run" | "instance" | undefined {
+  const role = parameterRole(name);
+  return role === "run" || role === "instance" ? role : undefined;
+}
+
+/** Whether nothing but an instance's and a run's ids stands in the path. */
+export function isWhole({ path }: AskablePath): boolean {
+  return !/\{(?!run\}|instance\})/.test(path);
+}
+
+/** Whether a path asks for something of one run. */
+function isOfRun({ path, names }: AskablePath): boolean {
+  return path.includes("{run}") || names.run !== undefined;
+}
+
+/** The paths of a document that lists of instances, or of runs, may be at: by their names, or because others lie below. */
+export function listPaths(paths: readonly KnownPath[], what: "instances" | "runs"): AskablePath[] {
+  const all = paths.map((known) => askable(known, "instance"));
+  const fit = all.filter(
+    (one) => !isOfRun(one) && isWhole(one) && (what === "runs" || !one.path.includes("{")),
+  );
+  const named = fit.filter(({ path }) => listNamed(lastPart(path) ?? "") === what);
+  const around = fit.filter(
+    (one) => !named.includes(one) && all.some(({ path }) => path.startsWith(below(one.path, what))),
+  );
+  return [...named, ...around];
+}
+
+function below(path: string, what: "instances" | "runs"): string {
+  return `${path.replace(/\/$/, "")}/{${what === "runs" ? "run" : "instance"}}`;
+}
+
+function lastPart(path: string): string | undefined {
+  const last = path.replace(/\/$/, "").split("/").at(-1);
+  return last === undefined || last.includes("{") ? undefined : last;
+}
+
+/** The paths of a document that a table's rows may be at. */
+export function tablePaths(paths: readonly KnownPath[], table: TableName): AskablePath[] {
+  return paths.map((known) => askable(known)).filter((one) => tableOfPath(one) === table);
+}
+
+/** The table that a path's last name means; undefined where it means none. */
+export function tableOfPath(one: AskablePath): TableName | undefined {
+  const last = one.path.split("/").findLast((part) => part !== "" && !part.startsWith("{")) ?? "";
+  const table = tableOfName(last);
+  // what was executed in a run is its trades
+  return (
+    table ?? (/^executions/i.test(last) && isOfRun(one) && !one.path.endsWith("}") ? "fills" : undefined)
+  );
+}
+
+/** The path of a document that is of one run alone: its summary. */
+export function runPath(paths: readonly KnownPath[]): AskablePath | undefined {
+  return paths.map((known) => askable(known)).find((one) => one.path.endsWith("{run}") && isWhole(one));
+}
+
+/** The paths of a document that counts of a run's rows may be at. */
+export function countPaths(paths: readonly KnownPath[]): AskablePath[] {
+  const name = /^(?:storage|counts?|holdings|tall(?:y|ies)|facts|inventory)$/i;
+  return paths
+    .map((known) => askable(known))
+    .filter((one) => name.test(lastPart(one.path) ?? "") && isOfRun(one) && isWhole(one));
+}
+
+/** Paths at which lists of instances usually are. */
+export function usualInstances(): AskablePath[] {
+  const words = ["instances", "strategies", "bots", "desks", "models"];
+  return [builtInContract.paths.instances, ...words.map((word) => `/${word}`)].map((path) =>
+    askable({ path, parameters: [] }),
+  );
+}
+
+/** Paths at which runs usually are, of an instance that `list` listed; `name` is what the gateway calls such an id. */
+export function usualRuns(list: string, name: string): AskablePath[] {
+  const words = ["runs", "sessions", "executions"];
+  const contract = askable({
+    path: builtInContract.paths.runs,
+    parameters: [builtInContract.parameters.instance],
+  });
+  const inside = words.map((word) => askable({ path: `${list}/{instance}/${word}`, parameters: [] }));
+  const beside = words.map((word): AskablePath => {
+    const known = { path: `/${word}`, parameters: [name] };
+    return { path: known.path, names: { instance: name }, known };
+  });
+  return list === builtInContract.paths.instances ? [contract] : [...inside, ...beside, contract];
+}
+
+/** What a gateway calls the ids of a list, where nothing says it: the field they stand in, or the list in the singular. */
+export function idName(list: string, id: readonly string[]): string {
+  const field = id.at(-1) ?? "";
+  if (!/^(?:|id|name|key|code)$/i.test(field)) return field;
+  const last = lastPart(list) ?? "";
+  return last.replace(/ies$/, "y").replace(/s$/, "");
+}
+
+/** Paths at which a table's rows usually are. `runs` is where runs were listed, `names` what the gateway calls ids. */
+export function usualTables(
+  table: TableName,
+  runs: string | undefined,
+  names: { readonly instance: string; readonly run: string },
+): AskablePath[] {
+  const { parameters } = builtInContract;
+  const own = [parameters.instance, parameters.run, "from", "to", "limit"];
+  const contract = askable({ path: tableNamed(table).path, parameters: own });
+  const words = table === "fills" ? ["fills", "trades"] : [table];
+  const bases = runs === undefined ? ["/runs/{run}"] : [`${runs}/{run}`];
+  // runs below their instance are often found without it, too
+  if (runs?.includes("{instance}")) bases.push(`/${lastPart(runs)}/{run}`);
+  const { instance, run } = names;
+  const found = words.flatMap((word) => [...bases.map((base) => `${base}/${word}`), `/${word}`]);
+  return [
+    contract,
+    ...found.map((path): AskablePath => {
+      const parametersOf = [instance, run, "from", "to", "limit"];
+      return {
+        path,
+        names: { instance, run, from: "from", to: "to", limit: "limit" },
+
+        known: { path, parameters: parametersOf },
+      };
+    }),
+  ];
+}

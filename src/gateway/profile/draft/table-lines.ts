@@ -1,0 +1,183 @@
+import { instantIn } from "../../rest/field-values.ts";
+import { nodeAt } from "../check/json-node.ts";
+import { fieldsAround, shortText, signOfNext } from "../check/row-page.ts";
+import { scalarText } from "../check/sample.ts";
+import { likelyUnit } from "../check/times.ts";
+import { type DraftLine, pathScalar, scalar, unsure } from "./draft-line.ts";
+import type { DraftedTable } from "./draft-text.ts";
+import type { FoundRows } from "./found-rows.ts";
+import type { AskablePath } from "./known-paths.ts";
+import { unitOfName } from "./time-unit.ts";
+
+type RequestPart = Pick<DraftedTable, "request" | "times">;
+
+/** How a table's rows are asked for, and where they were in the answer. `time` is the line of `ts_event`. */
+export function requestLines(found: FoundRows, time: DraftLine | undefined): RequestPart {
+  const { at, rows, told, array } = found;
+  const types = told.mediaType ?? "?";
+  const isUsual = types === (array === undefined ? "application/x-ndjson" : "application/json");
+  const form = array === undefined ? "lines: true" : `array: ${pathScalar(array)}`;
+  const short = array === undefined ? "lines" : array.length === 0 ? "array" : `{ ${form} }`;
+  const order = orderOf(found, time);
+  return {
+    request: [
+      { key: "path", value: scalar(at.path), why: `it gave ${rows.length} rows` },
+      parametersLine(at),
+      { key: "pages", ...pagesOf(found) },
+      {
+        key: "rows",
+        value: isUsual ? short : `{ ${form}, media_types: [${scalar(types)}] }`,
+        why: "as the answer has them",
+      },
+      ...(order === undefined
+        ? []
+        : [{ key: "order", value: order, why: "as the rows seen stand by their times" }]),
+      ...limitLines(at, found.takenLimit),
+    ],
+    times: timesLine(at, time),
+  };
+}
+
+/** The same of a path that no row was seen of. */
+export function unseenLines(at: AskablePath): Omit<DraftedTable, "name"> {
+  return {
+    request: [
+      {
+        key: "path",
+        value: scalar(at.path),
+        why: "by its name; it gave no row, so that what follows rests on no sample",
+      },
+      parametersLine(at),
+      ...limitLines(at),
+    ],
+    times: timesLine(at, undefined),
+    numbers: undefined,
+    columns: undefined,
+  };
+}
+
+/** What of a request is sent by which parameter. */
+export function parametersLine({ path, names, known }: AskablePath): DraftLine {
+  const isDescribed = known.about !== undefined;
+  const sent = (["instance", "run", "from", "to", "limit"] as const).flatMap((role) => {
+    const name = names[role];
+    const isId = role === "instance" || role === "run";
+    if (name === undefined || (isId && path.includes(`{${role}}`))) return [];
+    return [`${role}: ${isDescribed || isId ? scalar(name) : unsure(name)}`];
+  });
+  const why = isDescribed ? "by their names" : "usual names, that rows show nothing of";
+  return { key: "parameters", value: sent.length === 0 ? "{}" : `{ ${sent.join(", ")} }`, why };
+}
+
+/** Of bounds no row shows the unit: their names may, else it is likely that of the rows, as the line of `ts_event` has it. */
+export function timesLine({ names, known }: AskablePath, time: DraftLine | undefined): DraftLine | undefined {
+  const bounds = [names.from, names.to].filter((name) => name !== undefined);
+  if (bounds.length === 0) return undefined;
+  const about = (name: string | undefined) => known.about?.[name ?? ""]?.description ?? "";
+  const said = bounds.map(about).find((text) => text !== "") ?? "";
+  const told = bounds.map(unitOfName).find((unit) => unit !== undefined) ?? unitOfText(said);
+  const ofRows = /unit: "?(\w+)/.exec(time?.value ?? "")?.[1];
+  const ends = [
+    ...(names.from === undefined ? [] : [`from: ${unsure(endOf(about(names.from)) ?? "inclusive")}`]),
+    ...(names.to === undefined ? [] : [`to: ${unsure(endOf(about(names.to)) ?? "exclusive")}`]),
+  ];
+  const reasons = [
+    ...(said === "" ? [] : [`the document says: ${shortText(said.replace(/\s+/g, " "), 100)}`]),
+    ...(told === undefined && ofRows !== undefined
+      ? ["the unit is that of the rows, which need not be that of bounds"]
+      : []),
+    "no row shows whether one of exactly that time is in the answer: look it up",
+  ];
+  const value = `{ unit: ${unsure(told ?? ofRows)}, ${ends.join(", ")} }`;
+  return { key: "times", value, why: reasons.join("; ") };
+}
+
+/** Whether a row of exactly the time of a bound is in the answer, as far as a description has the word for it. */
+function endOf(description: string): "inclusive" | "exclusive" | undefined {
+  if (/exclusive|excluded/i.test(description)) return "exclusive";
+  return /inclusive|included/i.test(description) ? "inclusive" : undefined;
+}
+
+function unitOfText(text: string): string | undefined {
+  const words: readonly (readonly [string, RegExp])[] = [
+    ["ns", /nanosecond|\bns\b/i],
+    ["us", /microsecond|\bus\b|µs/i],
+    ["ms", /millisecond|\bms\b/i],
+    ["rfc3339", /rfc ?-?3339|iso ?-?8601/i],
+    ["s", /\bseconds?\b/i],
+  ];
+  return words.find(([, said]) => said.test(text))?.[0];
+}
+
+function limitLines({ names, known }: AskablePath, taken?: number): DraftLine[] {
+  const key = "largest_limit";
+  const most = names.limit === undefined ? undefined : known.about?.[names.limit]?.maximum;
+  if (most !== undefined && Number.isSafeInteger(most) && most > 0)
+    return [{ key, value: `${most}`, why: "the document's maximum" }];
+  return taken === undefined ? [] : [{ key, value: unsure(`${taken}`), why: takenLimitWhy }];
+}
+
+/** Why a limit is guessed that a gateway was seen to take. */
+export const takenLimitWhy = "more were refused: look the largest limit up";
+
+function orderOf({ rows }: FoundRows, time: DraftLine | undefined): "descending" | "none" | undefined {
+  const field = /from: ([\w.]+),/.exec(time?.value ?? "")?.[1]?.split(".");
+  if (field === undefined) return undefined;
+  const times = rows.map((row) => {
+    const text = scalarText(nodeAt(row, field)) ?? "";
+    const unit = likelyUnit(text);
+    return unit === undefined ? undefined : instantIn(text, unit);
+  });
+  const steps = times.slice(1).map((at, index) => Number((at ?? 0n) - (times[index] ?? 0n)));
+  const falls = steps.some((step) => step < 0);
+  if (!falls) return undefined;
+  return steps.some((step) => step > 0) ? "none" : "descending";
+}
+
+function pagesOf(found: FoundRows): { readonly value: string; readonly why: string } {
+  const { at, told, around, array } = found;
+  const { names } = at;
+  const rows =
+    array === undefined
+      ? ({ form: "lines", mediaTypes: [] } as const)
+      : ({ form: "array", path: array, mediaTypes: [] } as const);
+  const sign = signOfNext(told, around, { rows });
+  if (sign?.by === "link") return { value: "{ by: link }", why: "the answer has a Link to the next page" };
+  if (sign !== undefined) {
+    const header = /^the header (.*)$/.exec(sign.where)?.[1];
+    const next = header === undefined ? scalar(sign.where) : `{ header: ${scalar(header)} }`;
+    if (sign.by === "address")
+      return { value: `{ by: address, next: ${next} }`, why: "an address stands there" };
+    const send = names.cursor === undefined ? unsure(sign.where.split(".").at(-1)) : scalar(names.cursor);
+    const why =
+      names.cursor === undefined
+        ? "a cursor stands there: say which parameter sends it"
+        : "a cursor stands there";
+    return { value: `{ by: cursor, send: ${send}, next: ${next} }`, why };
+  }
+  const total = totalIn(found, rows);
+  const counted = total === undefined ? "" : `, total: ${total}`;
+  if (names.offset !== undefined)
+    return {
+      value: `{ by: offset, send: ${scalar(names.offset)}${counted} }`,
+      why: "by the parameter's name",
+    };
+  if (names.page !== undefined)
+    return { value: `{ by: number, send: ${scalar(names.page)}${counted} }`, why: "by the parameter's name" };
+  return { value: "none", why: "nothing in the answer looks like a next page" };
+}
+
+/** Where an answer has the number of all rows. */
+function totalIn(
+  { told, around, rows: seen }: FoundRows,
+  rows: Parameters<typeof signOfNext>[2]["rows"],
+): string | undefined {
+  const isTotal = (name: string, text: string) =>
+    /^(?:x-)?(?:total|count)|total$/i.test(name) && /^\d+$/.test(text) && Number(text) >= seen.length;
+  const field = fieldsAround(around, { rows }).find(([where, node]) =>
+    isTotal(where.split(".").at(-1)!, scalarText(node) ?? ""),
+  );
+  if (field !== undefined) return scalar(field[0]);
+  const header = Object.entries(told.headers).find(([name, text]) => isTotal(name, text));
+  return header === undefined ? undefined : `{ header: ${scalar(header[0])} }`;
+}

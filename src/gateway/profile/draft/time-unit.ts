@@ -1,0 +1,54 @@
+import type { JsonNode } from "../check/json-node.ts";
+import { shortText } from "../check/row-page.ts";
+import { scalarText } from "../check/sample.ts";
+import { digitsAhead, likelyUnit } from "../check/times.ts";
+import { unsure } from "./draft-line.ts";
+
+/** A date alone is as likely an id. */
+const dateAlone = /^\d{4}-\d\d-\d\d$/;
+
+/** A text that says its unit, and its zone, itself. */
+const wholeRfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
+/** Whether a value is a time of these years in some unit. */
+export function isTimeNode(node: JsonNode): boolean {
+  const text = scalarText(node);
+  return text !== undefined && !dateAlone.test(text) && likelyUnit(text) !== undefined;
+}
+
+/**
+ * The unit of times as far as values show it, as YAML, and why. A count never shows its unit: what is likely has to be
+ * confirmed. `name` is the field's.
+ */
+export function timeUnitText(
+  nodes: readonly JsonNode[],
+  name = "",
+): { readonly unit: string; readonly reason: string; readonly likely: string | undefined } {
+  const values = nodes.filter((node) => scalarText(node) !== undefined);
+  const first = values[0];
+  if (first === undefined) {
+    const likely = unitOfName(name);
+    const reason =
+      likely === undefined ? "no time was seen: look its unit up" : `by the end of ${name}: look it up`;
+    return { unit: unsure(likely), reason, likely };
+  }
+  const shown = shortText(first.text);
+  if (values.every((node) => wholeRfc3339.test(scalarText(node) ?? "")))
+    return { unit: "rfc3339", reason: `${shown} says it itself`, likely: "rfc3339" };
+  const text = scalarText(first) ?? "";
+  const likely = likelyUnit(text);
+  const reason =
+    likely === undefined
+      ? `${shown} is no time of these years in any unit`
+      : likely === "rfc3339"
+        ? `${shown} has no zone: confirm that it is UTC`
+        : /e/i.test(text)
+          ? `${shown} is a time of these years in ${likely}: confirm it`
+          : `${shown} has ${digitsAhead(text)} digits, as ${likely} of these years have: confirm it`;
+  return { unit: unsure(likely), reason, likely };
+}
+
+/** The unit that a name ends in, such as `fromMs` or `since_ns`. */
+export function unitOfName(name: string): string | undefined {
+  return /(?:_|[a-z](?=[A-Z]))(ns|us|ms)$/i.exec(name)?.[1]?.toLowerCase();
+}
