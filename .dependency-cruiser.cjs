@@ -270,7 +270,25 @@ const folders = {
       "times",
     ],
   },
-  "gateway/profile/draft": { doors: ["draft-profile", "draft-rpc", "openapi-paths"], within: [] },
+  "gateway/profile/draft": { doors: ["draft-profile"], within: ["draft-bounds", "draft-line", "time-unit"] },
+  "gateway/profile/draft/rpc": { doors: ["draft-rpc"], within: [] },
+  "gateway/profile/draft/lines": {
+    doors: [],
+    within: ["column-lines", "count-lines", "draft-text", "secret-lines", "table-lines"],
+  },
+  "gateway/profile/draft/seen": {
+    doors: ["openapi-paths"],
+    within: [
+      "find-lists",
+      "found-rows",
+      "guessed-names",
+      "guessed-words",
+      "known-paths",
+      "run-fields",
+      "sample-asker",
+      "seen-list",
+    ],
+  },
   "gateway/profile/rpc": {
     doors: [],
     within: ["compile-rpc", "descriptor-set", "message-path", "request-message", "rpc-schema"],

@@ -5,13 +5,15 @@ import { HttpSession } from "../../http/http-session.ts";
 import type { GatewayOptions } from "../../options.ts";
 import { RestAsker } from "../check/rest-asker.ts";
 import type { ProfileSecret } from "../profile.ts";
-import { columnLines } from "./column-lines.ts";
-import { countLines } from "./count-lines.ts";
 import { mostRequests, mostRuns, sampleWarning } from "./draft-bounds.ts";
 import { scalar } from "./draft-line.ts";
-import { type DraftedTable, draftText, mostShown, type ProfileDraft } from "./draft-text.ts";
-import { type FoundLists, findLists } from "./find-lists.ts";
-import { type FoundRows, rowsIn } from "./found-rows.ts";
+import { columnLines } from "./lines/column-lines.ts";
+import { countLines } from "./lines/count-lines.ts";
+import { type DraftedTable, draftText, mostShown, type ProfileDraft } from "./lines/draft-text.ts";
+import { secretLines } from "./lines/secret-lines.ts";
+import { requestLines, unseenLines } from "./lines/table-lines.ts";
+import { type FoundLists, findLists } from "./seen/find-lists.ts";
+import { type FoundRows, rowsIn } from "./seen/found-rows.ts";
 import {
   type AskablePath,
   askable,
@@ -22,11 +24,9 @@ import {
   tableOfPath,
   tablePaths,
   usualTables,
-} from "./known-paths.ts";
-import type { KnownPath } from "./openapi-paths.ts";
-import { SampleAsker } from "./sample-asker.ts";
-import { secretLines } from "./secret-lines.ts";
-import { requestLines, unseenLines } from "./table-lines.ts";
+} from "./seen/known-paths.ts";
+import type { KnownPath } from "./seen/openapi-paths.ts";
+import { SampleAsker } from "./seen/sample-asker.ts";
 
 export interface DraftRequest {
   readonly gateway: GatewayOptions;

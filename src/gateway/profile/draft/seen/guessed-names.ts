@@ -1,4 +1,4 @@
-import type { TableName } from "../../../model/profile/table.ts";
+import type { TableName } from "../../../../model/profile/table.ts";
 
 /** What the names of paths and parameters often mean; the first that fits counts. */
 export type ParameterRole = "instance" | "run" | "from" | "to" | "limit" | "cursor" | "offset" | "page";

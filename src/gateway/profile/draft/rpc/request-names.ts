@@ -1,6 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { scalar } from "./draft-line.ts";
-import { type ParameterRole, parameterRole } from "./guessed-names.ts";
+import { scalar } from "../draft-line.ts";
+import { type ParameterRole, parameterRole } from "../seen/guessed-names.ts";
 import { isCount, isText, isTime, singleFields, telling } from "./message-fields.ts";
 
 /** What each field of a request is likely for, by its name and its kind. */

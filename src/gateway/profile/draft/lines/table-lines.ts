@@ -1,13 +1,13 @@
-import { instantIn } from "../../rest/field-values.ts";
-import { nodeAt } from "../check/json-node.ts";
-import { fieldsAround, shortText, signOfNext } from "../check/row-page.ts";
-import { scalarText } from "../check/sample.ts";
-import { likelyUnit } from "../check/times.ts";
-import { type DraftLine, pathScalar, scalar, unsure } from "./draft-line.ts";
+import { instantIn } from "../../../rest/field-values.ts";
+import { nodeAt } from "../../check/json-node.ts";
+import { fieldsAround, shortText, signOfNext } from "../../check/row-page.ts";
+import { scalarText } from "../../check/sample.ts";
+import { likelyUnit } from "../../check/times.ts";
+import { type DraftLine, pathScalar, scalar, unsure } from "../draft-line.ts";
+import type { FoundRows } from "../seen/found-rows.ts";
+import type { AskablePath } from "../seen/known-paths.ts";
+import { unitOfName } from "../time-unit.ts";
 import type { DraftedTable } from "./draft-text.ts";
-import type { FoundRows } from "./found-rows.ts";
-import type { AskablePath } from "./known-paths.ts";
-import { unitOfName } from "./time-unit.ts";
 
 type RequestPart = Pick<DraftedTable, "request" | "times">;
 

@@ -1,9 +1,9 @@
-import type { RunRef } from "../../../model/source.ts";
-import { idFault } from "../../../model/text/id-fault.ts";
-import { jsonOf, type Told } from "../check/asker.ts";
-import { leavesOf, nodeAt } from "../check/json-node.ts";
-import { scalarText } from "../check/sample.ts";
-import { type DraftLine, indented, lineText, pathScalar, scalar, someOf, unsure } from "./draft-line.ts";
+import type { RunRef } from "../../../../model/source.ts";
+import { idFault } from "../../../../model/text/id-fault.ts";
+import { jsonOf, type Told } from "../../check/asker.ts";
+import { leavesOf, nodeAt } from "../../check/json-node.ts";
+import { scalarText } from "../../check/sample.ts";
+import { type DraftLine, indented, lineText, pathScalar, scalar, someOf, unsure } from "../draft-line.ts";
 import { parameterRole } from "./guessed-names.ts";
 import { type AskablePath, idName, listPaths, usualInstances, usualRuns } from "./known-paths.ts";
 import type { KnownPath } from "./openapi-paths.ts";

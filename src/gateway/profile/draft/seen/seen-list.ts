@@ -1,9 +1,9 @@
-import { idFault } from "../../../model/text/id-fault.ts";
-import { plainName } from "../check/column-look.ts";
-import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "../check/json-node.ts";
-import { scalarText } from "../check/sample.ts";
+import { idFault } from "../../../../model/text/id-fault.ts";
+import { plainName } from "../../check/column-look.ts";
+import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "../../check/json-node.ts";
+import { scalarText } from "../../check/sample.ts";
+import { isTimeNode } from "../time-unit.ts";
 import { parameterRole } from "./guessed-names.ts";
-import { isTimeNode } from "./time-unit.ts";
 
 /** A list of instances or runs, as an answer showed it. */
 export interface SeenList {

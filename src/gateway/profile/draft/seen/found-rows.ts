@@ -1,6 +1,6 @@
-import type { RunRef } from "../../../model/source.ts";
-import { jsonOf, type Told } from "../check/asker.ts";
-import { arraysIn, type JsonNode, type JsonObject, readJsonText } from "../check/json-node.ts";
+import type { RunRef } from "../../../../model/source.ts";
+import { jsonOf, type Told } from "../../check/asker.ts";
+import { arraysIn, type JsonNode, type JsonObject, readJsonText } from "../../check/json-node.ts";
 import type { AskablePath } from "./known-paths.ts";
 import type { SampleAnswer } from "./sample-asker.ts";
 

@@ -1,8 +1,8 @@
-import { RunvaultError } from "../../../model/error.ts";
-import type { TableName } from "../../../model/profile/table.ts";
-import { statusHints } from "../../http/error-answer.ts";
-import { type Asker, NoMoreRequests, type Told } from "../check/asker.ts";
-import { refusesLimit, rowLimits } from "./draft-bounds.ts";
+import { RunvaultError } from "../../../../model/error.ts";
+import type { TableName } from "../../../../model/profile/table.ts";
+import { statusHints } from "../../../http/error-answer.ts";
+import { type Asker, NoMoreRequests, type Told } from "../../check/asker.ts";
+import { refusesLimit, rowLimits } from "../draft-bounds.ts";
 import type { AskablePath } from "./known-paths.ts";
 
 /** Ids to ask with. */

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { isTimestamp, kindText, wrapped } from "../rpc/message-path.ts";
+import { isTimestamp, kindText, wrapped } from "../../rpc/message-path.ts";
 
 /** A field in a message, or in one of those that it holds once. */
 export interface PlacedField {

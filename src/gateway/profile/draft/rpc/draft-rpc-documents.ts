@@ -1,11 +1,11 @@
 import type { DescField, DescMethodUnary } from "@bufbuild/protobuf";
-import { type JsonNode, nodeAt } from "../check/json-node.ts";
-import { scalarText } from "../check/sample.ts";
-import { isTimestamp } from "../rpc/message-path.ts";
-import { scalar, unsure } from "./draft-line.ts";
-import { listNamed, tableOfName } from "./guessed-names.ts";
-import { isNoWord, likelyStatus } from "./guessed-words.ts";
-import type { AskablePath } from "./known-paths.ts";
+import { type JsonNode, nodeAt } from "../../check/json-node.ts";
+import { scalarText } from "../../check/sample.ts";
+import { isTimestamp } from "../../rpc/message-path.ts";
+import { scalar, unsure } from "../draft-line.ts";
+import { listNamed, tableOfName } from "../seen/guessed-names.ts";
+import { isNoWord, likelyStatus } from "../seen/guessed-words.ts";
+import type { AskablePath } from "../seen/known-paths.ts";
 import {
   fieldNamed,
   isCount,

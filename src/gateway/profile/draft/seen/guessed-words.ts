@@ -1,4 +1,4 @@
-import type { TableName } from "../../../model/profile/table.ts";
+import type { TableName } from "../../../../model/profile/table.ts";
 
 type Words = readonly (readonly [word: string, said: RegExp])[];
 

@@ -1,13 +1,13 @@
-import type { RunRef } from "../../../model/source.ts";
-import { jsonOf } from "../check/asker.ts";
-import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "../check/json-node.ts";
-import { scalarText } from "../check/sample.ts";
-import { type DraftLine, indented, lineText, pathScalar, scalar, unsure } from "./draft-line.ts";
-import { tableOfName } from "./guessed-names.ts";
-import type { AskablePath } from "./known-paths.ts";
-import type { SampleAsker } from "./sample-asker.ts";
+import type { RunRef } from "../../../../model/source.ts";
+import { jsonOf } from "../../check/asker.ts";
+import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "../../check/json-node.ts";
+import { scalarText } from "../../check/sample.ts";
+import { type DraftLine, indented, lineText, pathScalar, scalar, unsure } from "../draft-line.ts";
+import { tableOfName } from "../seen/guessed-names.ts";
+import type { AskablePath } from "../seen/known-paths.ts";
+import type { SampleAsker } from "../seen/sample-asker.ts";
+import { isTimeNode, timeUnitText } from "../time-unit.ts";
 import { parametersLine, timesLine } from "./table-lines.ts";
-import { isTimeNode, timeUnitText } from "./time-unit.ts";
 
 /** Counts of rows, as the first of these paths shows them for a run; undefined where none does. `time` is a line of `ts_event`. */
 export async function countLines(

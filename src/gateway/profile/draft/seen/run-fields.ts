@@ -1,9 +1,9 @@
-import { type JsonNode, type JsonObject, leavesOf, nodeAt } from "../check/json-node.ts";
-import { scalarText } from "../check/sample.ts";
-import { type DraftLine, pathScalar, scalar, someOf, unsure } from "./draft-line.ts";
+import { type JsonNode, type JsonObject, leavesOf, nodeAt } from "../../check/json-node.ts";
+import { scalarText } from "../../check/sample.ts";
+import { type DraftLine, pathScalar, scalar, someOf, unsure } from "../draft-line.ts";
+import { isTimeNode, timeUnitText } from "../time-unit.ts";
 import { likelyStatus } from "./guessed-words.ts";
 import type { SeenList } from "./seen-list.ts";
-import { isTimeNode, timeUnitText } from "./time-unit.ts";
 
 /** What the entries of a list of runs say of each, beside its id. */
 export interface RunFieldsSeen {

@@ -1,13 +1,13 @@
-import type { Column, Table, TableName } from "../../../model/profile/table.ts";
-import type { RunRef } from "../../../model/source.ts";
-import { likeliest, plainName } from "../check/column-look.ts";
-import { type JsonNode, type JsonObject, leavesOf } from "../check/json-node.ts";
-import { pathText, shortText } from "../check/row-page.ts";
-import { scalarText } from "../check/sample.ts";
-import { type DraftLine, pathScalar, scalar, someOf, unsure } from "./draft-line.ts";
-import { fieldWords } from "./guessed-names.ts";
-import { isForeignWord, isNoWord, likelyWord } from "./guessed-words.ts";
-import { isTimeNode, timeUnitText } from "./time-unit.ts";
+import type { Column, Table, TableName } from "../../../../model/profile/table.ts";
+import type { RunRef } from "../../../../model/source.ts";
+import { likeliest, plainName } from "../../check/column-look.ts";
+import { type JsonNode, type JsonObject, leavesOf } from "../../check/json-node.ts";
+import { pathText, shortText } from "../../check/row-page.ts";
+import { scalarText } from "../../check/sample.ts";
+import { type DraftLine, pathScalar, scalar, someOf, unsure } from "../draft-line.ts";
+import { fieldWords } from "../seen/guessed-names.ts";
+import { isForeignWord, isNoWord, likelyWord } from "../seen/guessed-words.ts";
+import { isTimeNode, timeUnitText } from "../time-unit.ts";
 
 /** What a gateway's descriptors say of a field. */
 export interface AboutField {

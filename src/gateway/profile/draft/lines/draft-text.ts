@@ -1,7 +1,7 @@
-import type { TableName } from "../../../model/profile/table.ts";
-import { visible } from "../../../model/text/visible-text.ts";
-import type { ProfileSecret } from "../profile.ts";
-import { type DraftLine, indented, lineText, unsure } from "./draft-line.ts";
+import type { TableName } from "../../../../model/profile/table.ts";
+import { visible } from "../../../../model/text/visible-text.ts";
+import type { ProfileSecret } from "../../profile.ts";
+import { type DraftLine, indented, lineText, unsure } from "../draft-line.ts";
 import { secretLines } from "./secret-lines.ts";
 
 export interface ProfileDraft {

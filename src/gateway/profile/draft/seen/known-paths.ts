@@ -1,5 +1,5 @@
-import { type TableName, tableNamed } from "../../../model/profile/table.ts";
-import { builtInContract } from "../../contract.ts";
+import { type TableName, tableNamed } from "../../../../model/profile/table.ts";
+import { builtInContract } from "../../../contract.ts";
 import { listNamed, type ParameterRole, parameterRole, tableOfName } from "./guessed-names.ts";
 import type { KnownPath } from "./openapi-paths.ts";
 

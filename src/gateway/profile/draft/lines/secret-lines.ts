@@ -1,6 +1,6 @@
 import { relative, sep } from "node:path";
-import type { ProfileSecret } from "../profile.ts";
-import { scalar } from "./draft-line.ts";
+import type { ProfileSecret } from "../../profile.ts";
+import { scalar } from "../draft-line.ts";
 
 /** Where the values of headers or keys come from, as a profile in this folder names it; never a value. */
 export function secretLines(
