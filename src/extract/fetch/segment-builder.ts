@@ -5,7 +5,7 @@ import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { type Instant, instantOf, toNanoseconds } from "../../row/instant.ts";
-import { longestLineBytes } from "../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../row/line.ts";
 import { isBlank, parseObject } from "../../row/line-object.ts";
 import { RowKeyReader } from "../../row/row-key-reader.ts";
 import type { SeqNumbers } from "../plan/route.ts";
@@ -629,9 +629,7 @@ export class SegmentBuilder {
   }
 
   #lineTooLong(): RunvaultError {
-    return new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`, {
-      place: this.lastTs === undefined ? {} : { slice: `after ts_event ${this.lastTs}` },
-    });
+    return lineTooLong("line", this.lastTs === undefined ? {} : { slice: `after ts_event ${this.lastTs}` });
   }
 
   #groupTooLarge(): RunvaultError {
