@@ -1,15 +1,8 @@
-import type { ErrorCode, ErrorPlace } from "../../model/error.ts";
-import type {
-  DocumentKind,
-  InstanceEntry,
-  ListedRun,
-  RunEntry,
-  RunListing,
-  RunRef,
-  StorageFacts,
-} from "../../model/source.ts";
+import type { ErrorPlace } from "../../model/error.ts";
+import type { DocumentKind, RunRef } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
 import { builtInContract, type GatewayContract } from "../contract.ts";
+import { documentSource } from "../document-source.ts";
 import {
   checkRunDocument,
   ownText,
@@ -18,23 +11,13 @@ import {
   readInstances,
   readJson,
   readRuns,
-  withoutText,
 } from "../documents.ts";
 import type { Gateway, GatewaySource } from "../gateway.ts";
 import { contractErrors } from "../http/error-answer.ts";
 import { withinReach } from "../http/error-reach.ts";
 import { HttpSession } from "../http/http-session.ts";
-import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
-import { optionalFacts } from "../optional-facts.ts";
 import type { GatewayOptions } from "../options.ts";
-import {
-  absentCodes,
-  checkedTime,
-  placeOfRun,
-  requireExactRun,
-  requireInstance,
-  requireRows,
-} from "../request-checks.ts";
+import { absentCodes, checkedTime, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
 import type { UnknownFields } from "../rpc/unknown-fields.ts";
 import { RestClient } from "./rest-client.ts";
 
@@ -145,65 +128,43 @@ export function restSource(session: HttpSession, contract: GatewayContract): Gat
     }
   }
 
-  const listing: RunListing = {
+  const documents = documentSource(session, {
     by: "REST",
-    instances: (signal): Promise<readonly InstanceEntry[]> =>
-      get(withQuery(paths.instances, []), {}, signal, readInstances),
+    instances: (signal) => get(withQuery(paths.instances, []), {}, signal, readInstances),
 
-    async runs(instanceId, signal): Promise<readonly ListedRun[] | null> {
-      requireInstance(instanceId);
-      const place = { instance: instanceId };
-      return await nullOnAbsence(["route_not_found"], () =>
-        get(runsPath(instanceId), place, signal, (bytes, here) =>
-          readRuns(bytes, instanceId, here, session.unknown),
-        ),
+    runs: (instanceId, signal) =>
+      get(runsPath(instanceId), { instance: instanceId }, signal, (bytes, here) =>
+        readRuns(bytes, instanceId, here, session.unknown),
+      ),
+
+    currentRun: (instanceId, signal) =>
+      get(instancePath(instanceId), { instance: instanceId }, signal, readCurrentRun),
+
+    facts(run, bounds, { withHash, table }, signal) {
+      const path = withQuery(paths.storage, [
+        ...ofRun(run),
+        ...ofBounds(bounds),
+        ...(withHash === true ? [[parameters.withChecksum, "true"] satisfies [string, string]] : []),
+        ...(table === undefined ? [] : [[parameters.table, table] satisfies [string, string]]),
+      ]);
+      return get(path, placeOfRun(run), signal, (bytes, here, unknown) =>
+        readFacts(bytes, here, unknown, table),
       );
     },
 
-    async currentRun(instanceId, signal): Promise<string | null> {
-      requireInstance(instanceId);
-      const place = { instance: instanceId };
-      return await nullOnAbsence(["route_not_found", "instance_not_found"], () =>
-        get(instancePath(instanceId), place, signal, readCurrentRun),
-      );
+    document: (run, kind, signal) =>
+      get(documentPath(run, kind), placeOfRun(run), signal, (bytes, here) =>
+        checkDocument(run, kind, bytes, here),
+      ),
+    absent: {
+      currentRun: ["route_not_found", "instance_not_found"],
+      document: absentCodes,
+      instance: [...absentCodes, "instance_not_found"],
     },
-  };
+  });
 
   return {
-    label: address.label,
-    now: () => session.now(),
-    stats: session.stats,
-    retriesOf: (run) => session.retriesOf(run),
-    listings: async () => [listing],
-    instances: listing.instances,
-    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
-      await withoutText(await listing.runs(instanceId, signal)),
-
-    async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
-      requireExactRun(run);
-      return await optionalFacts(asked, session.notices, ({ withHash, table }) => {
-        const path = withQuery(paths.storage, [
-          ...ofRun(run),
-          ...ofBounds(bounds),
-          ...(withHash === true ? [[parameters.withChecksum, "true"] satisfies [string, string]] : []),
-          ...(table === undefined ? [] : [[parameters.table, table] satisfies [string, string]]),
-        ]);
-        return get(path, placeOfRun(run), signal, (bytes, here, unknown) =>
-          readFacts(bytes, here, unknown, table),
-        );
-      });
-    },
-
-    async document(run, kind, signal): Promise<Uint8Array | null> {
-      requireExactRun(run);
-      const codes: ErrorCode[] = [...absentCodes];
-      if (kind === "instance") codes.push("instance_not_found");
-      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
-        get(documentPath(run, kind), placeOfRun(run), signal, (bytes, here) =>
-          checkDocument(run, kind, bytes, here),
-        ),
-      );
-    },
+    ...documents,
 
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
       requireExactRun(request);
