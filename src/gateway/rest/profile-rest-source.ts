@@ -10,15 +10,13 @@ import type { ErrorWords, Profile, RestProfile, RestRequest } from "../profile/p
 import { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { profileDocumentSource } from "../profile-document-source.ts";
 import { placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
+import { askRest } from "./ask-rest.ts";
 import { filterKnowledge } from "./require-filtered.ts";
 import { restCall } from "./rest-call.ts";
 import { RestClient } from "./rest-client.ts";
 import { routeTraitsOf } from "./route-traits-of.ts";
 import { profileRows, type RouteKnowledge } from "./row-source.ts";
 import { writeBounds } from "./written-bounds.ts";
-
-/** Media types of documents. */
-const json = ["application/json"];
 
 /**
  * A gateway over REST as a profile describes it, over connections that are another's to close. What the profile does not
@@ -44,16 +42,7 @@ export function profileRestSource(
     rest.documents,
     {
       by: "REST",
-      async ask(request, values, place, signal, read) {
-        using scope = session.scope(signal);
-        const call = restCall(rest.base, request, values, json);
-        const here = { ...place, url: address.label + call.path };
-        try {
-          return await read(await client.document(call, { place: here, signal: scope.signal }), here);
-        } catch (thrown) {
-          throw withinReach(thrown, place);
-        }
-      },
+      ask: askRest(session, client, rest.base),
       bounds: writeBounds,
       named: ({ path, parameters }, place) => ({
         what: `the route ${path}`,

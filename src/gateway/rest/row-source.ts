@@ -9,7 +9,7 @@ import type { RowRate } from "../http/row-rate.ts";
 import type { RestProfile, RestRoute } from "../profile/profile.ts";
 import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
-import { checkedTime } from "../request-checks.ts";
+import { checkedBounds } from "../request-checks.ts";
 import type { ListedIds } from "./filter-probe.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { placesInBody } from "./pages/next-page.ts";
@@ -74,11 +74,7 @@ export async function* profileRows(
   using _place = await session.gate.rows(signal);
   const reading = { place, signal, rate: session.rowRate(place) };
   const { instanceId, runId, limit } = request;
-  const bounds = {
-    from: request.from === undefined ? undefined : checkedTime(request.from),
-    to: request.to === undefined ? undefined : checkedTime(request.to),
-  };
-  const asked = { run: { instanceId, runId }, filters, ...bounds, wanted: limit };
+  const asked = { run: { instanceId, runId }, filters, ...checkedBounds(request), wanted: limit };
   if (route.order === "descending")
     yield* takeRows(turnedRows(source, { ...asked, wanted: undefined }, reading), limit);
   else yield* takeRows(clippedRows(source, asked, reading), limit);

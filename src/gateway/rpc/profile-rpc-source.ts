@@ -2,7 +2,7 @@ import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
-import type { RowRequest, RunRef } from "../../model/source.ts";
+import type { RunRef } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
 import { describedRoute, requireTaken } from "../described-route.ts";
 import type { GatewayLists, GatewaySource } from "../gateway.ts";
@@ -13,7 +13,7 @@ import type { Profile, RestRequest, RpcProfile, RpcRequest, RpcRoute } from "../
 import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import { type RequestValues, requestMessage } from "../profile/rpc/request-message.ts";
 import { profileDocumentSource } from "../profile-document-source.ts";
-import { checkedTime, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
+import { checkedBounds, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
 import { clipRows } from "../rest/pages/clip-rows.ts";
 import { checkJoins, PageEnds } from "../rest/pages/page-joins.ts";
 import { takeRows } from "../rest/pages/take-rows.ts";
@@ -231,7 +231,8 @@ export function profileRpcSource(
       using _place = await session.gate.rows(signal);
       const place = placeOf(route, { ...placeOfRun(request), table: table.name });
       const reading = { place, signal, rate: session.rowRate(place) };
-      const asked = askedOf(request, filters);
+      const { instanceId, runId } = request;
+      const asked = { run: { instanceId, runId }, filters, ...checkedBounds(request) };
       const { clipFrom, clipTo } = writeBounds(boundsForm(route), asked);
       // of rows that are clipped from the front nobody knows how many there are
       const limit = request.limit ?? Number.POSITIVE_INFINITY;
@@ -256,16 +257,6 @@ function watchingEnds(seen: SeenPages, ends: PageEnds): SeenPages {
       ends.add(lines.rows);
       return seen.hasPage(index, lines);
     },
-  };
-}
-
-function askedOf(request: RowRequest, filters: Asked["filters"]): Asked {
-  const { instanceId, runId, from, to } = request;
-  return {
-    run: { instanceId, runId },
-    filters,
-    from: from === undefined ? undefined : checkedTime(from),
-    to: to === undefined ? undefined : checkedTime(to),
   };
 }
 

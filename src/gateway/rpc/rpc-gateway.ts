@@ -20,7 +20,7 @@ import type { Gateway, GatewaySource } from "../gateway.ts";
 import { withinReach } from "../http/error-reach.ts";
 import { HttpSession } from "../http/http-session.ts";
 import type { GatewayOptions } from "../options.ts";
-import { absentCodes, checkedTime, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
+import { absentCodes, checkedBounds, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
 import { connectExchange } from "./connect-exchange.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
@@ -241,13 +241,10 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
 /** Answers about an instance that the control plane has not, or has not at all. */
 const notInstances: readonly ErrorCode[] = [...absentCodes, "instance_not_found", "resource_not_found"];
 
-function bounds({ from, to }: TimeBounds): { from?: bigint; to?: bigint } {
+function bounds(asked: TimeBounds): TimeBounds {
   // both zero is the whole run in this interface; an empty window is empty wherever it lies
-  if (from === 0n && to === 0n) return { from: 1n, to: 1n };
-  return {
-    ...(from === undefined ? {} : { from: checkedTime(from) }),
-    ...(to === undefined ? {} : { to: checkedTime(to) }),
-  };
+  if (asked.from === 0n && asked.to === 0n) return { from: 1n, to: 1n };
+  return checkedBounds(asked);
 }
 
 function filterFields(request: RowRequest): Record<string, string> {
