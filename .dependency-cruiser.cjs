@@ -162,7 +162,6 @@ const folders = {
   "extract/fetch": {
     doors: ["disk-need"],
     within: [
-      "blank-lines",
       "bucket-converter",
       "buffer-pool",
       "fetch-buckets",

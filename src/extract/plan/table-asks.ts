@@ -10,8 +10,8 @@ import type { HistorySource, RowRequest, RunRef } from "../../model/source.ts";
 import { rowText } from "../../model/text/operator-text.ts";
 import { int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "../../row/blank-lines.ts";
 import { lineTooLong, longestLineBytes } from "../../row/line.ts";
-import { blankLinesIn, refuseEndlessBlanks } from "../fetch/blank-lines.ts";
 import type { Window } from "./held-window.ts";
 import { asked, behindStep, type Route, routeOf } from "./route.ts";
 
