@@ -162,7 +162,6 @@ const folders = {
   "extract/fetch": {
     doors: ["disk-need"],
     within: [
-      "blank-lines",
       "bucket-converter",
       "buffer-pool",
       "fetch-buckets",
@@ -234,12 +233,15 @@ const folders = {
     doors: ["address", "gateway", "open-gateway", "options", "transport-choice"],
     within: [
       "contract",
+      "described-route",
+      "document-source",
       "documents",
       "given-instances",
       "keep-once",
       "notices",
       "optional-answer",
       "optional-facts",
+      "profile-document-source",
       "request-checks",
       "request-scope",
     ],
@@ -254,7 +256,7 @@ const folders = {
       "profile-secrets",
       "profile-text",
     ],
-    within: ["default-profile", "document-schema", "error-schema", "field-path-schema", "request-schema"],
+    within: ["default-rest", "document-schema", "error-schema", "field-path-schema", "request-schema"],
   },
   "gateway/profile/check": {
     doors: ["check-profile", "profile-check"],
@@ -309,6 +311,7 @@ const folders = {
       "list-document",
       "profile-documents",
       "profile-rest-source",
+      "require-filtered",
       "rest-call",
       "rest-gateway",
       "written-bounds",

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RowRequest, StorageFacts } from "../model/source.ts";
-import { builtInContract, builtInRpcContract } from "./contract.ts";
+import { builtInRpcContract } from "./contract.ts";
 import { describedSource } from "./described-source.ts";
 import type { Gateway, GatewaySource } from "./gateway.ts";
 import { HttpSession } from "./http/http-session.ts";
@@ -27,12 +27,12 @@ export function openGateway(options: GatewayOptions, transport: TransportChoice)
     return { ...describedSource(session, profile, transport), [Symbol.asyncDispose]: close };
   }
   if (transport === "rest") {
-    return { ...restSource(session, builtInContract), [Symbol.asyncDispose]: close };
+    return { ...restSource(session), [Symbol.asyncDispose]: close };
   }
   const rpc = rpcSource(session, builtInRpcContract);
   if (transport === "rpc") return { ...rpc, [Symbol.asyncDispose]: close };
   return {
-    ...autoSource(session, restSource(session, builtInContract), rpc),
+    ...autoSource(session, restSource(session), rpc),
     [Symbol.asyncDispose]: close,
   };
 }

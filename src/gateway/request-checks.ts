@@ -2,7 +2,7 @@ import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.t
 import { checkedRows } from "../model/profile/row-request.ts";
 import type { RowRequest, RunRef } from "../model/source.ts";
 import { idFault, shownId } from "../model/text/id-fault.ts";
-import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
+import { int64Max, int64Min, type Nanoseconds, type TimeBounds } from "../model/time.ts";
 
 /** Throws `invalid_argument` for an empty or odd id and the word current, before anything is sent. */
 export function requireExactRun(run: RunRef): void {
@@ -51,4 +51,12 @@ export function placeOfRun({ instanceId, runId }: RunRef): ErrorPlace {
 export function checkedTime(value: Nanoseconds): Nanoseconds {
   if (value >= int64Min && value <= int64Max) return value;
   throw new RunvaultError("invalid_argument", `time outside the range of 64-bit nanoseconds: ${value}`);
+}
+
+/** The bounds of a request alone, where 64 bits hold them; else throws `invalid_argument`. */
+export function checkedBounds({ from, to }: TimeBounds): TimeBounds {
+  return {
+    ...(from === undefined ? {} : { from: checkedTime(from) }),
+    ...(to === undefined ? {} : { to: checkedTime(to) }),
+  };
 }

@@ -1,8 +1,15 @@
-import { RunvaultError } from "../model/error.ts";
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { Column, Table } from "../model/profile/table.ts";
 
 /** Longest line a row may be. */
 export const longestLineBytes = 16 * 1024 * 1024;
+
+/** The error of a longer one, whether or not it is known to be a row. */
+export function lineTooLong(what: "row" | "line", place: ErrorPlace = {}): RunvaultError {
+  return new RunvaultError("line_too_long", `a ${what} is longer than ${longestLineBytes >> 20} MiB`, {
+    place,
+  });
+}
 
 /** A row as the canonical line carries it: text for 64-bit integers and exact numbers, numbers for the rest. */
 export type Row = Record<string, string | number | bigint>;

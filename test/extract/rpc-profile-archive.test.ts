@@ -85,7 +85,6 @@ test.each(Object.entries(harmless))("%s costs nothing but time", async (_name, f
 /** Faults that last, beside those of the table of outcomes, and how the tables end. */
 const lasting: Readonly<Record<string, readonly [CorvidFaults, string]>> = {
   "answers without a grpc-status": [{ ends: "without status" }, "stream_cut"],
-  "answers that are cut": [{ ends: "cut" }, "stream_cut"],
   "a length that is too long": [{ ends: "long length" }, "stream_cut"],
   "a length that is too short": [{ ends: "short length" }, "stream_cut"],
   "tokens in a circle": [{ tokens: "circle" }, "stream_cut"],

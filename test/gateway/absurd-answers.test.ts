@@ -3,6 +3,8 @@ import type { Dispatcher } from "undici";
 import { expect, it } from "vitest";
 import { probe } from "../../src/extract/plan/table-asks.ts";
 import { AnswerBody } from "../../src/gateway/http/answer.ts";
+import { openGateway } from "../../src/gateway/open-gateway.ts";
+import { loadProfile } from "../../src/gateway/profile/load-profile.ts";
 import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { Pieces } from "../../src/model/pieces.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
@@ -24,23 +26,22 @@ it.each([
         .writeHead(200, { "content-type": "application/x-ndjson", "content-encoding": coding })
         .end(body);
     });
-    await using source = openRestGateway({
-      baseUrl: server.url,
-      retry: quickRetry({ retries: 0 }),
-      compressed: true,
-    });
+    const options = { baseUrl: server.url, retry: quickRetry({ retries: 0 }), compressed: true };
+    await using plain = openRestGateway(options);
+    await using described = openGateway({ ...options, profile: await loadProfile("default") }, "rest");
     const asks = {
-      source,
       run: { instanceId: "a", runId: "r" },
       table: tableNamed("fills"),
       retry: retryPolicy({ retries: 0 }),
       signal: new AbortController().signal,
     };
     const spent = await processorMs(async () => {
-      await expect(probe(asks, { from: 0n, to: 1n })).rejects.toMatchObject({
-        code: "malformed_row",
-        message: "an answer has more than 100000 blank lines besides its 0 rows",
-      });
+      for (const source of [plain, described]) {
+        await expect(probe({ ...asks, source }, { from: 0n, to: 1n })).rejects.toMatchObject({
+          code: "malformed_row",
+          message: "an answer has more than 100000 blank lines besides its 0 rows",
+        });
+      }
     });
     expect(spent).toBeLessThan(3000);
   },

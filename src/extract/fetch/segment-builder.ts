@@ -4,12 +4,12 @@ import { rowText } from "../../model/text/operator-text.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "../../row/blank-lines.ts";
 import { type Instant, instantOf, toNanoseconds } from "../../row/instant.ts";
-import { longestLineBytes } from "../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../row/line.ts";
 import { isBlank, parseObject } from "../../row/line-object.ts";
 import { RowKeyReader } from "../../row/row-key-reader.ts";
 import type { SeqNumbers } from "../plan/route.ts";
-import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { numberedGroup } from "./numbered-group.ts";
 
@@ -629,9 +629,7 @@ export class SegmentBuilder {
   }
 
   #lineTooLong(): RunvaultError {
-    return new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`, {
-      place: this.lastTs === undefined ? {} : { slice: `after ts_event ${this.lastTs}` },
-    });
+    return lineTooLong("line", this.lastTs === undefined ? {} : { slice: `after ts_event ${this.lastTs}` });
   }
 
   #groupTooLarge(): RunvaultError {

@@ -10,8 +10,8 @@ import type { AskedRun, HistorySource, RowRequest } from "../../model/source.ts"
 import { rowText } from "../../model/text/operator-text.ts";
 import { int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
-import { longestLineBytes } from "../../row/line.ts";
-import { blankLinesIn, refuseEndlessBlanks } from "../fetch/blank-lines.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "../../row/blank-lines.ts";
+import { lineTooLong, longestLineBytes } from "../../row/line.ts";
 import type { Window } from "./held-window.ts";
 import { asked, behindStep, type Route, routeOf } from "./route.ts";
 
@@ -126,7 +126,7 @@ export async function* linesIn(
       const stop = end < 0 ? chunk.byteLength : end;
       parts.add(chunk.subarray(start, stop));
       if (parts.bytes > longestLineBytes) {
-        throw new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`);
+        throw lineTooLong("line");
       }
       if (turns.isDue(stop - start)) await turns.next();
       if (end < 0) break;

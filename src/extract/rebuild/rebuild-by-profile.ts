@@ -1,5 +1,3 @@
-import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
-import { lockRun } from "../../archive/lock.ts";
 import {
   type Certificate,
   type Holding,
@@ -11,12 +9,8 @@ import {
   tableState,
 } from "../../archive/manifest/manifest.ts";
 import { holdingsOf } from "../../archive/manifest/table-view.ts";
-import { typesNow } from "../../archive/types-now.ts";
-import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
-import { refuseFetchedWork } from "../../archive/write/refuse-fetched-work.ts";
-import { holdsCommittedWork, holdsRemaps, RunJournal, removeWork } from "../../archive/write/run-journal.ts";
-import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
-import { interruptOn, type OpenDuckDB } from "../../duckdb/open-duckdb.ts";
+import { holdsRemaps, type RunJournal, removeWork } from "../../archive/write/run-journal.ts";
+import type { OpenDuckDB } from "../../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
 import { Disposables } from "../../model/disposables.ts";
 import { RunvaultError } from "../../model/error.ts";
@@ -24,10 +18,9 @@ import { identityMap, isIdentityMap } from "../../model/profile/identity-map.ts"
 import { type RowMap, rowMapFingerprint } from "../../model/profile/row-map.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import { isoOf } from "../../model/time.ts";
-import { notArchived } from "../../model/usual-errors.ts";
-import { BucketConverter } from "../fetch/bucket-converter.ts";
-import { refuseWhenFull } from "../fetch/disk-need.ts";
-import type { RebuildJob, RebuildOutcome } from "./rebuild-run.ts";
+import type { BucketConverter } from "../fetch/bucket-converter.ts";
+import { lockCommitted, openRebuild, type RunRebuild } from "./open-rebuild.ts";
+import type { RebuildOutcome } from "./rebuild-run.ts";
 import { refuseUnsureRemap } from "./remap-refusals.ts";
 import { grainOf, type RemappedFiles, writeRemapped } from "./remap-table.ts";
 import { RemappedLines } from "./remapped-lines.ts";
@@ -59,67 +52,35 @@ interface Remapped {
  * Throws as `rebuildRun` does, and `invalid_argument` where what is held does not say enough: nothing changed then, and nothing
  * is left of the attempt.
  */
-export async function rebuildByProfile(
-  job: Omit<RebuildJob, "upTo">,
-  profile: AppliedProfile,
-): Promise<RebuildOutcome> {
-  const { archive, run, clock, signal, step = () => {} } = job;
-  const startedAt = isoOf(clock());
-  const startedMs = performance.now();
+export async function rebuildByProfile(job: RunRebuild, profile: AppliedProfile): Promise<RebuildOutcome> {
   for (const name of job.tables ?? []) {
     if (!profile.described.includes(name)) throw notDescribed(name, profile);
   }
-  // before the lock is taken: its file would be all that is there of a misspelt run
-  if ((await archive.manifest(run)) === null) throw notArchived(run);
-  await using _lock = await lockRun(archive.layout, run);
-  await archive.refresh();
-  const committed = await archive.manifest(run);
-  if (committed === null) throw notArchived(run);
-  if (await holdsCommittedWork(archive.layout, run, committed))
-    await tidyCommitted(archive, committed, clock());
+  await using locked = await lockCommitted(job);
+  const { committed } = locked;
   const names = tableNames.filter((name) => job.tables === undefined || job.tables.includes(name));
   const remapped = names.flatMap((name) => remappedOf(committed, name, profile));
   const unchanged = { manifest: committed, changed: false, buckets: 0, resumedBuckets: 0, rows: 0 };
   if (remapped.length === 0) {
+    const { archive, run } = job;
     if (await holdsRemaps(archive.layout, run)) await removeWork(archive.layout, run);
     return unchanged;
   }
   for (const { name, table, from, to } of remapped) refuseUnsureRemap(committed, name, table, from, to);
-  await refuseFetchedWork(archive, committed);
   const rows = remapped.reduce((sum, { table }) => sum + rowsOf(holdingsOf(table)), 0);
   // text, sorted text, segments, Parquet
   const text = remapped.flatMap(({ table }) => holdingsOf(table).flatMap(({ segments }) => segments));
-  const needed = text.reduce((sum, { bytes, storedBytes }) => sum + bytes + 3 * storedBytes, 0);
-  for (const disk of archive.layout.disks) await refuseWhenFull(disk, needed);
-  const exactTypes = typesNow(archive);
-  const storageVersion = committed.run.final ? committed.run.storageVersion : null;
-  const { layout, store } = archive;
-  const work = { layout, store, run, committed, storageVersion, final: committed.run.final, exactTypes };
-  await using journal = await RunJournal.open({ ...work, remaps: true }, step);
-  await using unfinished = new Disposables();
-  // no job goes on with what is half done; what cannot be removed now, the next one removes
-  unfinished.defer(() => journal.remove().catch(() => {}));
-  await using ownDuckDB = new JobDuckDB();
-  const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
-    ...usualMeans,
-    tempDirectory: layout.stagingDir(run),
-  });
-  await using converter = new BucketConverter(
-    duckDBConverter(duckdb.connection),
-    (table) => exactTypes(table.name),
-    step,
-    "aside",
-    signal,
-  );
-  using _interrupt = interruptOn(signal, duckdb);
+  const neededBytes = text.reduce((sum, { bytes, storedBytes }) => sum + bytes + 3 * storedBytes, 0);
+  await using rebuild = await openRebuild(job, locked, { badLines: "aside", neededBytes, remaps: true });
+  const { journal, converter, duckdb, exactTypes } = rebuild;
   job.onPlan?.(rows);
-  const at = isoOf(clock());
+  const at = isoOf(job.clock());
+  const means = { journal, converter, duckdb, signal: job.signal, final: committed.run.final, at };
   const tables: Manifest["tables"] = { ...committed.tables };
   let buckets = 0;
   for (const one of remapped) {
     const through = throughOf(one, profile);
     await journal.setThrough(one.name, through);
-    const means = { journal, converter, duckdb, signal, final: committed.run.final, at };
     const made = await remapTable(one, profile, through, exactTypes(one.name), means);
     tables[one.name] = made;
     for (const { parquet } of holdingsOf(made)) buckets += parquet.length;
@@ -129,22 +90,8 @@ export async function rebuildByProfile(
       bytes.reduce((sum, { storedBytes }) => sum + storedBytes, 0),
     );
   }
-  signal.throwIfAborted();
-  const manifest: Manifest = {
-    ...committed,
-    generation: journal.generation,
-    state: runState(Object.values(tables).map(({ state }) => state)),
-    tables,
-    tool: job.tool,
-    startedAt,
-    committedAt: isoOf(clock()),
-    durationMs: Math.round(performance.now() - startedMs),
-    retries: 0,
-  };
-  unfinished.move();
-  await commitRun(archive, manifest, journal, step);
-  await journal.remove();
-  step("pending-removed");
+  const state = runState(Object.values(tables).map(({ state }) => state));
+  const manifest = await rebuild.commit({ tables, state });
   return { manifest, changed: true, buckets, resumedBuckets: 0, rows };
 }
 

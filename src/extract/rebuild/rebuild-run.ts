@@ -1,7 +1,5 @@
 import type { Archive } from "../../archive/archive.ts";
 import { driftOf } from "../../archive/convert/drift.ts";
-import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
-import { lockRun } from "../../archive/lock.ts";
 import type {
   Holding,
   Manifest,
@@ -11,44 +9,21 @@ import type {
 } from "../../archive/manifest/manifest.ts";
 import { holdingsOf } from "../../archive/manifest/table-view.ts";
 import { lostFiles, namesOf } from "../../archive/read/lost-files.ts";
-import { typesNow } from "../../archive/types-now.ts";
-import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
-import { refuseFetchedWork } from "../../archive/write/refuse-fetched-work.ts";
-import { generationOf, holdsCommittedWork, RunJournal, type Step } from "../../archive/write/run-journal.ts";
-import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
-import { interruptOn } from "../../duckdb/open-duckdb.ts";
+import { generationOf, type RunJournal } from "../../archive/write/run-journal.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { sameTypes } from "../../model/profile/exact-types.ts";
 import { type Table, type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
-import { isoOf, type Nanoseconds } from "../../model/time.ts";
-import { notArchived } from "../../model/usual-errors.ts";
-import { BucketConverter } from "../fetch/bucket-converter.ts";
-import { refuseWhenFull } from "../fetch/disk-need.ts";
+import { lockCommitted, openRebuild, type RunRebuild } from "./open-rebuild.ts";
 
-export interface RebuildJob {
-  readonly archive: Archive;
-  readonly run: RunRef;
-  /** All tables unless given. */
-  readonly tables?: readonly TableName[] | undefined;
+export interface RebuildJob extends RunRebuild {
   /**
    * Parquet of this generation and those before is made anew; null: none of these, only what is not in the archive's
    * types. What is lost and has whole segments is made anew in any case.
    */
   readonly upTo: number | null;
-  readonly clock: () => Nanoseconds;
-  readonly signal: AbortSignal;
-  /** Version of this program, for the manifest. */
-  readonly tool: string;
-  /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
-  readonly duckdb?: JobDuckDB;
-  readonly step?: Step;
-  /** Rows that will be converted in all, once it is known. */
-  readonly onPlan?: (rows: number) => void;
-  /** Rows as buckets are done. */
-  readonly onRows?: (rows: number, bytes: number) => void;
 }
 
 export interface RebuildOutcome {
@@ -78,17 +53,9 @@ interface Bucket {
  * `value_out_of_range` and `malformed_row` where a row does not fit the types or the contract. Then nothing changed.
  */
 export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
-  const { archive, run, clock, signal, step = () => {} } = job;
-  const startedAt = isoOf(clock());
-  const startedMs = performance.now();
-  // before the lock is taken: its file would be all that is there of a misspelt run
-  await committedOf(archive, run);
-  await using _lock = await lockRun(archive.layout, run);
-  await archive.refresh();
-  const committed = await committedOf(archive, run);
-  // a kill between the commit and the end of its job
-  if (await holdsCommittedWork(archive.layout, run, committed))
-    await tidyCommitted(archive, committed, clock());
+  const { archive, run, signal } = job;
+  await using locked = await lockCommitted(job);
+  const { committed } = locked;
   const names = tableNames.filter(
     (name) => committed.tables[name] !== undefined && (job.tables === undefined || job.tables.includes(name)),
   );
@@ -100,28 +67,9 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   if (buckets.length === 0 && !retyped) {
     return { manifest: committed, changed: false, buckets: 0, resumedBuckets: 0, rows: 0 };
   }
-  await refuseFetchedWork(archive, committed);
-  const needed = sumOf(buckets, ({ storedBytes }) => storedBytes);
-  for (const disk of archive.layout.disks) await refuseWhenFull(disk, needed);
-  const exactTypes = typesNow(archive);
-  const storageVersion = committed.run.final ? committed.run.storageVersion : null;
-  const { layout, store } = archive;
-  await using journal = await RunJournal.open(
-    { layout, store, run, committed, storageVersion, final: committed.run.final, exactTypes, lost },
-    step,
-  );
-  await using ownDuckDB = new JobDuckDB();
-  const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
-    ...usualMeans,
-    tempDirectory: archive.layout.stagingDir(run),
-  });
-  await using converter = new BucketConverter(
-    duckDBConverter(duckdb.connection),
-    (table) => exactTypes(table.name),
-    step,
-    "refuse",
-  );
-  using _interrupt = interruptOn(signal, duckdb);
+  const neededBytes = sumOf(buckets, ({ storedBytes }) => storedBytes);
+  await using rebuild = await openRebuild(job, locked, { badLines: "refuse", neededBytes, lost });
+  const { journal, converter, duckdb, exactTypes } = rebuild;
 
   job.onPlan?.(sumOf(buckets, ({ rows }) => rows));
   let resumedBuckets = 0;
@@ -172,22 +120,8 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
       },
     };
   }
-  signal.throwIfAborted();
-  const manifest: Manifest = {
-    ...committed,
-    generation: journal.generation,
-    tables,
-    tool: job.tool,
-    startedAt,
-    committedAt: isoOf(clock()),
-    durationMs: Math.round(performance.now() - startedMs),
-    retries: 0,
-  };
-  await commitRun(archive, manifest, journal, step);
-  await journal.remove();
-  step("pending-removed");
   return {
-    manifest,
+    manifest: await rebuild.commit({ tables }),
     changed: true,
     buckets: buckets.length - resumedBuckets,
     resumedBuckets,
@@ -198,12 +132,6 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
 /** Whether a table of a run is not in the types that the archive has now. */
 export function isOfOtherTypes(archive: Archive, name: TableName, table: TableManifest): boolean {
   return holdingsOf(table).some(({ exactTypes }) => !sameTypes(exactTypes, archive.exactTypes(name)));
-}
-
-async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
-  const committed = await archive.manifest(run);
-  if (committed === null) throw notArchived(run);
-  return committed;
 }
 
 /** All buckets of a table in other types: one table's files never mix these. */

@@ -100,23 +100,28 @@ export type Pages =
       readonly total: NextPlace | undefined;
     };
 
-/** A document's route and where in its answer the values are. Undefined in `RestDocuments`: the gateway has none. */
-export interface RestDocuments {
+/**
+ * Each document's request over one transport, and where in the JSON of its answer the values are. Undefined: the gateway has
+ * none.
+ */
+export interface DescribedDocuments<Request> {
   readonly instances:
-    | (RestRequest & {
+    | (Request & {
         readonly list: readonly string[];
         readonly id: readonly string[];
         readonly runs: readonly string[] | undefined;
       })
     | undefined;
-  readonly runs: (RestRequest & RunFields & { readonly list: readonly string[] }) | undefined;
-  readonly facts: (RestRequest & FactFields) | undefined;
-  readonly summary: RestRequest | undefined;
-  readonly resources: RestRequest | undefined;
-  readonly instance: (RestRequest & { readonly currentRun: readonly string[] | undefined }) | undefined;
-  /** Instances and runs that no route lists, by name. */
+  readonly runs: (Request & RunFields & { readonly list: readonly string[] }) | undefined;
+  readonly facts: (Request & FactFields) | undefined;
+  readonly summary: Request | undefined;
+  readonly resources: Request | undefined;
+  readonly instance: (Request & { readonly currentRun: readonly string[] | undefined }) | undefined;
+  /** Instances and runs that nothing lists, by name. */
   readonly given: Readonly<Record<string, readonly string[]>>;
 }
+
+export type RestDocuments = DescribedDocuments<RestRequest>;
 
 export interface RunFields {
   readonly id: readonly string[];
@@ -202,15 +207,4 @@ export interface RpcRoute extends RpcRequest {
   readonly largestLimit: number | undefined;
 }
 
-type OverRpc<T> = (RpcRequest & Omit<NonNullable<T>, keyof RestRequest>) | undefined;
-
-/** Documents as REST's, in the JSON of each answer's message; undefined where the gateway has none. */
-export interface RpcDocuments {
-  readonly instances: OverRpc<RestDocuments["instances"]>;
-  readonly runs: OverRpc<RestDocuments["runs"]>;
-  readonly facts: OverRpc<RestDocuments["facts"]>;
-  readonly summary: RpcRequest | undefined;
-  readonly resources: RpcRequest | undefined;
-  readonly instance: OverRpc<RestDocuments["instance"]>;
-  readonly given: Readonly<Record<string, readonly string[]>>;
-}
+export type RpcDocuments = DescribedDocuments<RpcRequest>;

@@ -1,40 +1,22 @@
-import type { ErrorCode, ErrorPlace } from "../../model/error.ts";
-import { RunvaultError } from "../../model/error.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
-import type {
-  DocumentKind,
-  InstanceEntry,
-  ListedRun,
-  RunEntry,
-  RunListing,
-  RunRef,
-  StorageFacts,
-} from "../../model/source.ts";
-import type { TimeBounds } from "../../model/time.ts";
-import { ownText, readJson, withoutText } from "../documents.ts";
+import type { RunRef } from "../../model/source.ts";
+import { describedRoute, requireTaken } from "../described-route.ts";
+import { readJson } from "../documents.ts";
 import type { GatewayLists, GatewaySource } from "../gateway.ts";
-import { withGiven } from "../given-instances.ts";
 import type { ErrorReading } from "../http/error-answer.ts";
 import { withinReach } from "../http/error-reach.ts";
 import type { HttpSession } from "../http/http-session.ts";
-import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
-import { optionalFacts } from "../optional-facts.ts";
-import type { ErrorWords, FactFields, Profile, RestProfile, RestRequest } from "../profile/profile.ts";
+import type { ErrorWords, Profile, RestProfile, RestRequest } from "../profile/profile.ts";
 import { RowNormaliser } from "../profile/rows/row-normaliser.ts";
-import { absentCodes, placeOfRun, requireExactRun, requireInstance, requireRows } from "../request-checks.ts";
-import type { ListedIds } from "./filter-probe.ts";
-import { currentRunIn, listedFacts, listedInstances, listedRuns } from "./profile-documents.ts";
-import { type CallValues, restCall } from "./rest-call.ts";
+import { profileDocumentSource } from "../profile-document-source.ts";
+import { placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
+import { askRest } from "./ask-rest.ts";
+import { filterKnowledge } from "./require-filtered.ts";
+import { restCall } from "./rest-call.ts";
 import { RestClient } from "./rest-client.ts";
 import { routeTraitsOf } from "./route-traits-of.ts";
-import { profileRows, type RouteKnowledge, routeOf } from "./row-source.ts";
+import { profileRows, type RouteKnowledge } from "./row-source.ts";
 import { writeBounds } from "./written-bounds.ts";
-
-/** How a gateway says that it has nothing of a document. */
-const absentDocument: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
-
-/** Media types of documents. */
-const json = ["application/json"];
 
 /**
  * A gateway over REST as a profile describes it, over connections that are another's to close. What the profile does not
@@ -51,127 +33,26 @@ export function profileRestSource(
   lists?: () => GatewayLists,
 ): GatewaySource {
   const { address } = session;
-  const { documents } = rest;
   const client = new RestClient(session, errorReading(rest.errors));
   const knowledge = new Map<TableName, RouteKnowledge>();
   const normalisers = new Map<string, RowNormaliser>();
-  const listedIds = new Map<string, Promise<ListedIds | undefined>>();
-  /** Instances of which it was shown that the list of runs is theirs alone. */
-  let runsAreFiltered = false;
-
-  async function get<T>(
-    request: RestRequest,
-    values: CallValues,
-    place: ErrorPlace,
-    signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, place: ErrorPlace) => T | Promise<T>,
-  ): Promise<T> {
-    using scope = session.scope(signal);
-    const call = restCall(rest.base, request, values, json);
-    const here = { ...place, url: address.label + call.path };
-    try {
-      return await read(await client.document(call, { place: here, signal: scope.signal }), here);
-    } catch (thrown) {
-      throw withinReach(thrown, place);
-    }
-  }
-
-  async function instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
-    const route = documents.instances;
-    const listed =
-      route === undefined
-        ? []
-        : await get(route, {}, {}, signal, (bytes, here) => listedInstances(bytes, route, here));
-    return withGiven(listed, documents.given);
-  }
-
-  async function runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null> {
-    requireInstance(instanceId);
-    const route = documents.runs;
-    if (route === undefined) return null;
-    const place = { instance: instanceId };
-    return await nullOnAbsence(["route_not_found"], async () => {
-      const listed = await get(route, { instanceId }, place, signal, (bytes, here) =>
-        listedRuns(bytes, instanceId, route, here),
-      );
-      if (listed.length > 0) await requireOwnRuns(route, place, signal);
-      return listed;
-    });
-  }
-
-  /** Throws `not_filtered` where the list of runs is the same whatever instance it is asked for. */
-  async function requireOwnRuns(
-    route: NonNullable<typeof documents.runs>,
-    place: ErrorPlace & { readonly instance: string },
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    if (runsAreFiltered) return;
-    const parameter = route.path.includes("{instance}") ? "{instance}" : route.parameters.instance;
-    const isOnlyOne = async () => (await (lists?.() ?? { instances }).instances(signal)).length <= 1;
-    const instanceId = `${place.instance}-runvault-none`;
-    const ofNone =
-      parameter === undefined
-        ? null
-        : await nullOnAbsence(noInstance, () =>
-            get(route, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
-              listedRuns(bytes, instanceId, route, here),
-            ),
-          );
-    const isHeeded = parameter !== undefined && (ofNone ?? []).length === 0;
-    if (!isHeeded && !(await isOnlyOne())) {
-      throw new RunvaultError(
-        "not_filtered",
-        `the route ${route.path} lists the same runs for every instance: ${parameter === undefined ? "nothing in its request names one" : `it ignores ${parameter}`}`,
-        { place, hint: "Correct the profile: runs would be taken for those of another instance." },
-      );
-    }
-    runsAreFiltered = true;
-  }
-
-  const listing: RunListing = {
-    by: "REST",
-    instances,
-    runs,
-    async currentRun(instanceId, signal): Promise<string | null> {
-      requireInstance(instanceId);
-      const route = documents.instance;
-      const path = route?.currentRun;
-      if (route === undefined || path === undefined) return null;
-      return await nullOnAbsence(["route_not_found", "instance_not_found"], () =>
-        get(route, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
-          currentRunIn(bytes, path, here),
-        ),
-      );
+  const documents = profileDocumentSource<RestRequest>(
+    session,
+    profile,
+    rest.documents,
+    {
+      by: "REST",
+      ask: askRest(session, client, rest.base),
+      bounds: writeBounds,
+      named: ({ path, parameters }, place) => ({
+        what: `the route ${path}`,
+        instance: path.includes("{instance}") ? "{instance}" : parameters.instance,
+        place,
+      }),
+      check: readJson,
     },
-  };
-
-  /** The ids that the gateway lists, asked for once an instance; undefined where a list fails. */
-  function listed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
-    const before = listedIds.get(instanceId);
-    if (before !== undefined) return before;
-    const asked = askListed(instanceId, signal);
-    listedIds.set(instanceId, asked);
-    asked.catch(() => listedIds.delete(instanceId));
-    return asked;
-  }
-
-  async function askListed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
-    try {
-      const all = lists?.() ?? { instances, runs };
-      const entries = await all.instances(signal);
-      const named = entries.find((entry) => entry.instanceId === instanceId)?.runIds ?? [];
-      const own = (await all.runs(instanceId, signal)) ?? [];
-      return {
-        instances: entries.map((entry) => entry.instanceId),
-        runs: [...new Set([...named, ...own.map(({ runId }) => runId)])],
-      };
-    } catch (thrown) {
-      signal.throwIfAborted();
-      // a list that fails names nobody, and proves nothing either
-      if (thrown instanceof RunvaultError) return undefined;
-      throw thrown;
-    }
-  }
+    lists,
+  );
 
   /** A run's normaliser is kept while the run is asked for: making one takes longer than an answer. */
   function normaliserOf(table: Table, run: RunRef): RowNormaliser | undefined {
@@ -193,92 +74,22 @@ export function profileRestSource(
     return normaliser;
   }
 
-  async function factsOf(
-    route: RestRequest & FactFields,
-    run: RunRef,
-    bounds: TimeBounds,
-    table: TableName | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<StorageFacts> {
-    const { instanceId, runId } = run;
-    const values = { instanceId, runId, bounds: writeBounds(route, bounds) };
-    const ask = (more: Readonly<Record<string, string>>, of: TableName | undefined) =>
-      get(route, { ...values, more }, placeOfRun(run), signal, (bytes, place) => ({
-        bytes,
-        table: of,
-        place,
-      }));
-    const { tableParameter } = route;
-    if (tableParameter === undefined) return await listedFacts([await ask({}, table)], route);
-    const answers = [];
-    for (const name of table === undefined ? profile.described : [table]) {
-      const answer = await nullOnAbsence(absentDocument, () =>
-        ask({ [tableParameter]: wireName(route, name) }, name),
-      );
-      if (answer !== null) answers.push(answer);
-    }
-    return await listedFacts(answers, route);
-  }
-
-  async function documentOf(
-    run: RunRef,
-    kind: DocumentKind,
-    signal: AbortSignal | undefined,
-  ): Promise<Uint8Array | null> {
-    if (kind === "run") return ownText(await runs(run.instanceId, signal), run);
-    const route = documents[kind];
-    if (route === undefined) return null;
-    if (kind === "facts") return (await factsOf(documents.facts!, run, {}, undefined, signal)).text ?? null;
-    const { instanceId, runId } = run;
-    return await get(route, { instanceId, runId }, placeOfRun(run), signal, (bytes, here) => {
-      readJson(bytes, here);
-      return bytes;
-    });
-  }
-
   return {
-    label: address.label,
-    now: () => session.now(),
-    stats: session.stats,
-    retriesOf: (run) => session.retriesOf(run),
-    described: { tables: profile.described, none: profile.none, by: profile.name },
+    ...documents,
     traits: (table) => {
       const route = rest.tables[table];
       return route === undefined ? undefined : routeTraitsOf(table, route, profile);
-    },
-    listings: async () => [listing],
-    instances,
-    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
-      await withoutText(await runs(instanceId, signal)),
-
-    async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
-      requireExactRun(run);
-      const route = documents.facts;
-      const isBounded = bounds.from !== undefined || bounds.to !== undefined;
-      if (route === undefined || (isBounded && !heedsBounds(route, bounds))) return null;
-      return await optionalFacts({ table: asked.table }, session.notices, ({ table }) =>
-        factsOf(route, run, bounds, table, signal),
-      );
-    },
-
-    async document(run, kind, signal): Promise<Uint8Array | null> {
-      requireExactRun(run);
-      const codes = kind === "instance" ? noInstance : absentDocument;
-      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
-        documentOf(run, kind, signal),
-      );
     },
 
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
       requireExactRun(request);
       const { table, filters } = requireRows(request);
       const { instanceId, runId } = request;
-      const route = routeOf(profile, rest, table.name, request);
+      const route = describedRoute(profile, rest.tables, table.name, request, words);
       const traits = routeTraitsOf(table.name, route, profile);
-      for (const [filter] of filters) requireTaken(filter, route, table.name);
+      requireTaken(filters, route.parameters.filters, table.name, profile, words);
       const known = knowledge.get(table.name) ?? {
-        isFiltered: traits.namesRun && traits.namesInstance,
-        filtered: new Set(),
+        ...filterKnowledge(traits),
         namesNext: !["cursor", "address", "link"].includes(route.pages.by),
       };
       knowledge.set(table.name, known);
@@ -292,7 +103,7 @@ export function profileRestSource(
         route,
         table,
         traits,
-        listed,
+        listed: documents.listed,
         known,
         normaliserOf: (run: RunRef) => normaliserOf(table, run),
       };
@@ -303,15 +114,9 @@ export function profileRestSource(
       }
     },
   };
-
-  function requireTaken(filter: string, route: RestRequest, table: TableName): void {
-    if (Object.hasOwn(route.parameters.filters, filter)) return;
-    throw new RunvaultError("invalid_argument", `the gateway's ${table} cannot be filtered by ${filter}`, {
-      place: { table },
-      hint: `The profile ${profile.name} names no parameter for it.`,
-    });
-  }
 }
+
+const words = { route: "route", parameter: "parameter", tables: "the tables" };
 
 /** Runs and tables that are asked for at a time, and some more. */
 const mostNormalisers = 32;
@@ -320,23 +125,6 @@ const mostNormalisers = 32;
 function shownField(path: readonly string[]): string {
   const name = path.join(".");
   return /^[\w.-]{1,80}$/.test(name) ? name : "with an odd name";
-}
-
-const noInstance: readonly ErrorCode[] = [
-  ...absentDocument,
-  "instance_not_found",
-  "run_not_found",
-  "refused",
-];
-
-/** Whether facts are of these bounds, and not of the whole run or, for their unit, of somewhat more. */
-function heedsBounds(route: RestRequest & FactFields, bounds: TimeBounds): boolean {
-  const { clipFrom, clipTo } = writeBounds(route, bounds);
-  return route.heedBounds && clipFrom === undefined && clipTo === undefined;
-}
-
-function wireName({ tableWords }: FactFields, table: TableName): string {
-  return Object.keys(tableWords).find((word) => tableWords[word] === table) ?? table;
 }
 
 /** What the profile says of errors; a code that it does not name goes by the status. */

@@ -1,15 +1,6 @@
-import type { ErrorCode, ErrorPlace } from "../../model/error.ts";
-import type {
-  DocumentKind,
-  InstanceEntry,
-  ListedRun,
-  RunEntry,
-  RunListing,
-  RunRef,
-  StorageFacts,
-} from "../../model/source.ts";
-import type { TimeBounds } from "../../model/time.ts";
-import { builtInContract, type GatewayContract } from "../contract.ts";
+import type { DocumentKind, RunRef } from "../../model/source.ts";
+import { builtInContract } from "../contract.ts";
+import { documentSource } from "../document-source.ts";
 import {
   checkRunDocument,
   ownText,
@@ -18,25 +9,18 @@ import {
   readInstances,
   readJson,
   readRuns,
-  withoutText,
 } from "../documents.ts";
 import type { Gateway, GatewaySource } from "../gateway.ts";
 import { contractErrors } from "../http/error-answer.ts";
 import { withinReach } from "../http/error-reach.ts";
 import { HttpSession } from "../http/http-session.ts";
-import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
-import { optionalFacts } from "../optional-facts.ts";
 import type { GatewayOptions } from "../options.ts";
-import {
-  absentCodes,
-  checkedTime,
-  placeOfRun,
-  requireExactRun,
-  requireInstance,
-  requireRows,
-} from "../request-checks.ts";
-import type { UnknownFields } from "../rpc/unknown-fields.ts";
+import { defaultRest } from "../profile/default-rest.ts";
+import { absentCodes, checkedBounds, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
+import { askRest } from "./ask-rest.ts";
+import { restCall } from "./rest-call.ts";
 import { RestClient } from "./rest-client.ts";
+import { writeBounds } from "./written-bounds.ts";
 
 export type { GatewayOptions } from "../options.ts";
 
@@ -54,175 +38,105 @@ export type { GatewayOptions } from "../options.ts";
  *   that does not apply to the table. A stop in mid-answer throws `stream_cut` or `timeout`: what came is whole up to
  *   there. `malformed_row` for a compressed body that does not decode: what came is not to be used.
  */
-export function openRestGateway(
-  options: GatewayOptions,
-  contract: GatewayContract = builtInContract,
-): Gateway {
+export function openRestGateway(options: GatewayOptions): Gateway {
   const session = new HttpSession(options);
-  return { ...restSource(session, contract), [Symbol.asyncDispose]: () => session[Symbol.asyncDispose]() };
+  return { ...restSource(session), [Symbol.asyncDispose]: () => session[Symbol.asyncDispose]() };
 }
 
-/** The same over connections that are another's to close. */
-export function restSource(session: HttpSession, contract: GatewayContract): GatewaySource {
-  const { address } = session;
-  const client = new RestClient(session, contractErrors(contract));
-  const { paths, parameters } = contract;
+const { base, documents: routes, tables } = defaultRest;
+const { withChecksum, table: tableParameter } = builtInContract.parameters;
 
-  const placeOf = (path: string, place: ErrorPlace): ErrorPlace => ({ ...place, url: address.label + path });
+/**
+ * The same over connections that are another's to close: the routes of the default profile, whose documents are read more strictly
+ * than any profile could say, and whose rows are handed on as they come.
+ */
+export function restSource(session: HttpSession): GatewaySource {
+  const { unknown } = session;
+  const client = new RestClient(session, contractErrors(builtInContract));
+  const ask = askRest(session, client, base);
 
-  async function get<T>(
-    path: string,
-    place: ErrorPlace,
-    signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, place: ErrorPlace, unknown: UnknownFields) => T | Promise<T>,
-  ): Promise<T> {
-    using scope = session.scope(signal);
-    const here = placeOf(path, place);
-    try {
-      return await read(
-        await client.document(
-          { method: "GET", path, accept: [contract.mediaTypes.document] },
-          { place: here, signal: scope.signal },
-        ),
-        here,
-        session.unknown,
-      );
-    } catch (thrown) {
-      throw withinReach(thrown, place);
-    }
-  }
-
-  const ofInstance = (instanceId: string): [string, string][] => [[parameters.instance, instanceId]];
-  const ofRun = ({ instanceId, runId }: RunRef): [string, string][] => [
-    ...ofInstance(instanceId),
-    [parameters.run, runId],
-  ];
-  const ofBounds = ({ from, to }: TimeBounds): [string, string][] => [
-    ...(from === undefined
-      ? []
-      : [[parameters.from, checkedTime(from).toString()] satisfies [string, string]]),
-    ...(to === undefined ? [] : [[parameters.to, checkedTime(to).toString()] satisfies [string, string]]),
-  ];
-
-  const runsPath = (instanceId: string) => withQuery(paths.runs, ofInstance(instanceId));
-  const instancePath = (instanceId: string) =>
-    paths.instance.replace("{id}", () => encodeURIComponent(instanceId));
-
-  function documentPath(run: RunRef, kind: DocumentKind): string {
-    switch (kind) {
-      case "instance":
-        return instancePath(run.instanceId);
-      case "run":
-        return runsPath(run.instanceId);
-      case "summary":
-        return withQuery(paths.summary, ofRun(run));
-      case "resources":
-        return withQuery(paths.resources, ofRun(run));
-      case "facts":
-        return withQuery(paths.storage, ofRun(run));
-    }
-  }
-
-  async function checkDocument(
-    run: RunRef,
+  function document(
+    { instanceId, runId }: RunRef,
     kind: DocumentKind,
-    bytes: Uint8Array,
-    here: ErrorPlace,
+    signal: AbortSignal | undefined,
   ): Promise<Uint8Array | null> {
-    switch (kind) {
-      case "instance":
-        readJson(bytes, here);
-        return bytes;
-      case "run":
-        return ownText(await readRuns(bytes, run.instanceId, here, session.unknown), run);
-      case "facts":
-        await readFacts(bytes, here, session.unknown);
-        return bytes;
-      case "summary":
-      case "resources":
-        checkRunDocument(bytes, run, here);
-        return bytes;
-    }
+    const run = { instanceId, runId };
+    const route =
+      kind === "instance" ? instanceRoute(instanceId) : kind === "run" ? routes.runs : routes[kind];
+    return ask(route, run, placeOfRun(run), signal, async (bytes, here) => {
+      switch (kind) {
+        case "instance":
+          readJson(bytes, here);
+          break;
+        case "run":
+          return ownText(await readRuns(bytes, instanceId, here, unknown), run);
+        case "facts":
+          await readFacts(bytes, here, unknown);
+          break;
+        default:
+          checkRunDocument(bytes, run, here);
+      }
+      return bytes;
+    });
   }
 
-  const listing: RunListing = {
+  const documents = documentSource(session, {
     by: "REST",
-    instances: (signal): Promise<readonly InstanceEntry[]> =>
-      get(withQuery(paths.instances, []), {}, signal, readInstances),
+    instances: (signal) =>
+      ask(routes.instances, {}, {}, signal, (bytes, here) => readInstances(bytes, here, unknown)),
 
-    async runs(instanceId, signal): Promise<readonly ListedRun[] | null> {
-      requireInstance(instanceId);
-      const place = { instance: instanceId };
-      return await nullOnAbsence(["route_not_found"], () =>
-        get(runsPath(instanceId), place, signal, (bytes, here) =>
-          readRuns(bytes, instanceId, here, session.unknown),
-        ),
+    runs: (instanceId, signal) =>
+      ask(routes.runs, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
+        readRuns(bytes, instanceId, here, unknown),
+      ),
+
+    currentRun: (instanceId, signal) =>
+      ask(instanceRoute(instanceId), {}, { instance: instanceId }, signal, readCurrentRun),
+
+    facts({ instanceId, runId }, bounds, { withHash, table }, signal) {
+      const values = {
+        ...{ instanceId, runId, bounds: writeBounds(routes.facts, checkedBounds(bounds)) },
+        more: {
+          ...(withHash === true ? { [withChecksum]: "true" } : {}),
+          ...(table === undefined ? {} : { [tableParameter]: table }),
+        },
+      };
+      return ask(routes.facts, values, placeOfRun({ instanceId, runId }), signal, (bytes, here) =>
+        readFacts(bytes, here, unknown, table),
       );
     },
 
-    async currentRun(instanceId, signal): Promise<string | null> {
-      requireInstance(instanceId);
-      const place = { instance: instanceId };
-      return await nullOnAbsence(["route_not_found", "instance_not_found"], () =>
-        get(instancePath(instanceId), place, signal, readCurrentRun),
-      );
+    document,
+    absent: {
+      currentRun: ["route_not_found", "instance_not_found"],
+      document: absentCodes,
+      instance: [...absentCodes, "instance_not_found"],
     },
-  };
+  });
 
   return {
-    label: address.label,
-    now: () => session.now(),
-    stats: session.stats,
-    retriesOf: (run) => session.retriesOf(run),
-    listings: async () => [listing],
-    instances: listing.instances,
-    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
-      await withoutText(await listing.runs(instanceId, signal)),
-
-    async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
-      requireExactRun(run);
-      return await optionalFacts(asked, session.notices, ({ withHash, table }) => {
-        const path = withQuery(paths.storage, [
-          ...ofRun(run),
-          ...ofBounds(bounds),
-          ...(withHash === true ? [[parameters.withChecksum, "true"] satisfies [string, string]] : []),
-          ...(table === undefined ? [] : [[parameters.table, table] satisfies [string, string]]),
-        ]);
-        return get(path, placeOfRun(run), signal, (bytes, here, unknown) =>
-          readFacts(bytes, here, unknown, table),
-        );
-      });
-    },
-
-    async document(run, kind, signal): Promise<Uint8Array | null> {
-      requireExactRun(run);
-      const codes: ErrorCode[] = [...absentCodes];
-      if (kind === "instance") codes.push("instance_not_found");
-      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
-        get(documentPath(run, kind), placeOfRun(run), signal, (bytes, here) =>
-          checkDocument(run, kind, bytes, here),
-        ),
-      );
-    },
+    ...documents,
 
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
       requireExactRun(request);
       const { table, filters } = requireRows(request);
-      const path = withQuery(paths.tables[table.name], [
-        ...ofRun(request),
-        ...ofBounds(request),
-        ...(request.limit === undefined
-          ? []
-          : [[parameters.limit, String(request.limit)] satisfies [string, string]]),
-        ...filters.map(([name, value]): [string, string] => [parameters.filters[name], value]),
-      ]);
+      const { instanceId, runId, limit } = request;
+      const route = tables[table.name];
+      const bounds = writeBounds(route, checkedBounds(request));
+      const call = restCall(
+        base,
+        route,
+        { instanceId, runId, bounds, limit, filters },
+        route.rows.mediaTypes,
+      );
       using scope = session.scope(request.signal);
-      const place = placeOf(path, { ...placeOfRun(request), table: table.name });
+      const place = {
+        ...placeOfRun(request),
+        table: table.name,
+        url: session.address.label + call.path,
+      };
       try {
-        yield* client.rows(
-          { method: "GET", path, accept: [contract.mediaTypes.rows] },
-          { place, signal: scope.signal },
-        );
+        yield* client.rows(call, { place, signal: scope.signal });
       } catch (thrown) {
         throw withinReach(thrown, place);
       }
@@ -230,7 +144,8 @@ export function restSource(session: HttpSession, contract: GatewayContract): Gat
   };
 }
 
-function withQuery(path: string, parameters: readonly (readonly [string, string])[]): string {
-  if (parameters.length === 0) return path;
-  return `${path}?${parameters.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")}`;
+/** With the id in its path, which may be dots alone: a profile's path with these is refused. */
+function instanceRoute(instanceId: string) {
+  const { path } = routes.instance;
+  return { ...routes.instance, path: path.replace("{instance}", () => encodeURIComponent(instanceId)) };
 }

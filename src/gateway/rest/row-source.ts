@@ -1,16 +1,16 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { hasDerivedSeq } from "../../model/profile/row-map.ts";
-import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
+import type { FilterName, Table } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { AskedRun, RowRequest, RunRef } from "../../model/source.ts";
 import { floorDivide, formatTime, type TimeBounds } from "../../model/time.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
-import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
+import type { RestProfile, RestRoute } from "../profile/profile.ts";
 import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
-import { checkedTime } from "../request-checks.ts";
-import { ignoresParameter, impossibleRuns, type ListedIds } from "./filter-probe.ts";
+import { checkedBounds } from "../request-checks.ts";
+import type { ListedIds } from "./filter-probe.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { placesInBody } from "./pages/next-page.ts";
 import { checkJoins, PageEnds } from "./pages/page-joins.ts";
@@ -18,6 +18,7 @@ import { type PageRows, pageRows, uncountedLines } from "./pages/page-rows.ts";
 import { type OpenPage, type PageWalk, walkPages } from "./pages/page-walk.ts";
 import { RowSpool } from "./pages/row-spool.ts";
 import { takeRows, wholeLines } from "./pages/take-rows.ts";
+import { type FilterKnowledge, type FilterProbe, notThere, requireFiltered } from "./require-filtered.ts";
 import { restCall } from "./rest-call.ts";
 import type { RestClient } from "./rest-client.ts";
 import { nsOfUnit, writeBounds } from "./written-bounds.ts";
@@ -38,11 +39,7 @@ export interface RowRoute {
   readonly known: RouteKnowledge;
 }
 
-export interface RouteKnowledge {
-  /** Runs that cannot exist were asked for in the form that gave rows of one that does, and gave none. */
-  isFiltered: boolean;
-  /** Runs of which it was shown that the route does not take those of a like name for them. */
-  readonly filtered: Set<string>;
+export interface RouteKnowledge extends FilterKnowledge {
   /** It was seen that pages name the next one, or cannot be. */
   namesNext: boolean;
 }
@@ -61,17 +58,8 @@ interface Reading {
   readonly rate: RowRate;
 }
 
-/** How a gateway says that a run is not there, or that no such run can be. */
-const notThere: ReadonlySet<ErrorCode> = new Set([
-  "run_not_found",
-  "instance_not_found",
-  "resource_not_found",
-  "route_not_found",
-  "history_unavailable",
-  "history_identity_conflict",
-  "gone",
-  "refused",
-]);
+/** A route of one run alone, too, says so. */
+const noSuchRun: ReadonlySet<ErrorCode> = new Set([...notThere, "route_not_found"]);
 
 /** The rows of a request as canonical lines, in key order where the route has any order. */
 export async function* profileRows(
@@ -86,11 +74,7 @@ export async function* profileRows(
   using _place = await session.gate.rows(signal);
   const reading = { place, signal, rate: session.rowRate(place) };
   const { instanceId, runId, final, limit } = request;
-  const bounds = {
-    from: request.from === undefined ? undefined : checkedTime(request.from),
-    to: request.to === undefined ? undefined : checkedTime(request.to),
-  };
-  const asked = { run: { instanceId, runId, final }, filters, ...bounds, wanted: limit };
+  const asked = { run: { instanceId, runId, final }, filters, ...checkedBounds(request), wanted: limit };
   if (route.order === "descending")
     yield* takeRows(turnedRows(source, { ...asked, wanted: undefined }, reading), limit);
   else yield* takeRows(clippedRows(source, asked, reading), limit);
@@ -315,40 +299,15 @@ async function* provenRows(
   onRows: (rows: PageRows) => void,
   onPageEnd: (rows: number) => void,
 ): AsyncGenerator<Uint8Array, undefined> {
+  const probe: FilterProbe = {
+    ...source,
+    request: source.route,
+    notThere: noSuchRun,
+    rowsOf: (run) => walkPages(pageWalk(source, { ...asked, run, wanted: 1 }, reading, () => {})),
+  };
   for await (const chunk of walkPages({ ...pageWalk(source, asked, reading, onRows), onPageEnd })) {
-    if (chunk.length > 0) await requireFiltered(source, asked, reading);
+    if (chunk.length > 0) await requireFiltered(probe, asked.run, reading.place, reading.signal);
     yield chunk;
-  }
-}
-
-/** Throws `not_filtered` where runs that cannot exist have rows, asked for in the form that gave some. */
-async function requireFiltered(source: RowRoute, asked: Asked, reading: Reading): Promise<void> {
-  const { route, traits, known, listed } = source;
-  if (traits.namesRun && traits.namesInstance) return;
-  const { place, signal } = reading;
-  const key = JSON.stringify([asked.run.instanceId, asked.run.runId]);
-  if (known.filtered.has(key)) return;
-  const ids = await listed(asked.run.instanceId, signal);
-  const runs = impossibleRuns(route, traits, asked.run, ids, place);
-  for (const run of known.isFiltered ? runs.filter(({ isNear }) => isNear) : runs) {
-    const { instanceId, runId } = run;
-    const other = { ...asked, run: { ...asked.run, instanceId, runId }, wanted: 1 };
-    if ((await hasRows(source, other, reading)) && run.isImpossible)
-      throw ignoresParameter(run, route, place);
-  }
-  known.isFiltered = true;
-  known.filtered.add(key);
-}
-
-async function hasRows(source: RowRoute, asked: Asked, reading: Reading): Promise<boolean> {
-  try {
-    for await (const chunk of walkPages(pageWalk(source, asked, reading, () => {}))) {
-      if (chunk.length > 0) return true;
-    }
-    return false;
-  } catch (thrown) {
-    if (thrown instanceof RunvaultError && notThere.has(thrown.code)) return false;
-    throw thrown;
   }
 }
 
@@ -481,25 +440,4 @@ function nextTarget(session: HttpSession, address: string, from: string, place: 
 function leastOf(...values: readonly (number | undefined)[]): number | undefined {
   const given = values.filter((value) => value !== undefined);
   return given.length === 0 ? undefined : Math.min(...given);
-}
-
-/** The table's route; throws where the profile has none. */
-export function routeOf(
-  { file, name, none }: Profile,
-  rest: RestProfile,
-  table: TableName,
-  run: RunRef,
-): RestRoute {
-  const route = rest.tables[table];
-  if (route !== undefined) return route;
-  const place = { instance: run.instanceId, run: run.runId, table };
-  if (none.includes(table)) {
-    throw new RunvaultError("history_unavailable", `the profile ${name} says that there are no ${table}`, {
-      place,
-    });
-  }
-  throw new RunvaultError("route_not_found", `the profile ${name} has no route for ${table}`, {
-    place,
-    hint: `Add ${table} to the tables of ${file}, or leave it out of --tables.`,
-  });
 }

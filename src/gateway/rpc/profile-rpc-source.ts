@@ -1,43 +1,29 @@
-import type { ErrorCode, ErrorPlace } from "../../model/error.ts";
-import { RunvaultError } from "../../model/error.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
-import type {
-  DocumentKind,
-  InstanceEntry,
-  ListedRun,
-  RowRequest,
-  RunEntry,
-  RunListing,
-  RunRef,
-  StorageFacts,
-} from "../../model/source.ts";
+import type { RunRef } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
-import { ownText, withoutText } from "../documents.ts";
+import { describedRoute, requireTaken } from "../described-route.ts";
 import type { GatewayLists, GatewaySource } from "../gateway.ts";
-import { withGiven } from "../given-instances.ts";
 import { withinReach } from "../http/error-reach.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
-import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
-import { optionalFacts } from "../optional-facts.ts";
 import type { Profile, RestRequest, RpcProfile, RpcRequest, RpcRoute } from "../profile/profile.ts";
 import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import { type RequestValues, requestMessage } from "../profile/rpc/request-message.ts";
-import {
-  absentCodes,
-  checkedTime,
-  placeOfRun,
-  requireExactRun,
-  requireInstance,
-  requireRows,
-} from "../request-checks.ts";
-import { ignoresParameter, impossibleRuns, type ListedIds } from "../rest/filter-probe.ts";
+import { profileDocumentSource } from "../profile-document-source.ts";
+import { checkedBounds, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
 import { clipRows } from "../rest/pages/clip-rows.ts";
 import { checkJoins, PageEnds } from "../rest/pages/page-joins.ts";
 import { takeRows } from "../rest/pages/take-rows.ts";
-import { currentRunIn, listedFacts, listedInstances, listedRuns } from "../rest/profile-documents.ts";
+import {
+  type FilterKnowledge,
+  type FilterProbe,
+  filterKnowledge,
+  notThere,
+  requireFiltered,
+} from "../rest/require-filtered.ts";
 import { writeBounds } from "../rest/written-bounds.ts";
 import { foreignRows } from "./foreign-rows.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
@@ -47,33 +33,9 @@ import { documentBytes } from "./rpc-documents.ts";
 import { methodPath } from "./rpc-exchange.ts";
 import { type SeenPages, seenByBytes } from "./seen-pages.ts";
 
-/** How a gateway says that it has nothing of a document. */
-const absentDocument: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
-const noInstance: readonly ErrorCode[] = [
-  ...absentDocument,
-  "instance_not_found",
-  "run_not_found",
-  "refused",
-];
-
-/** How a gateway says that a run is not there, or that no such run can be. */
-const notThere: ReadonlySet<ErrorCode> = new Set([
-  "run_not_found",
-  "instance_not_found",
-  "resource_not_found",
-  "history_unavailable",
-  "history_identity_conflict",
-  "gone",
-  "refused",
-]);
-
 /** What a table's answers taught. */
-interface Learnt {
+interface Learnt extends FilterKnowledge {
   readonly size: PageSize;
-  /** Runs that cannot exist were asked for in the form that gave rows of one that does, and gave none. */
-  isFiltered: boolean;
-  /** Runs of which it was shown that the method does not take those of a like name for them. */
-  readonly filtered: Set<string>;
 }
 
 interface Reading {
@@ -104,154 +66,50 @@ export function profileRpcSource(
   lists?: () => GatewayLists,
 ): GatewaySource {
   const { address } = session;
-  const { documents } = rpc;
   const { client, rules, prefix } = profileRpcClient(session, rpc);
   const learnt = new Map<TableName, Learnt>();
-  const listedIds = new Map<string, Promise<ListedIds | undefined>>();
-  /** Whether it was shown that a list of runs is of one instance alone. */
-  let runsAreFiltered = false;
 
   const placeOf = (request: RpcRequest, place: ErrorPlace): ErrorPlace => ({
     ...place,
     url: address.origin + prefix + methodPath(request.method),
   });
 
-  async function ask<T>(
-    request: RpcRequest,
-    values: RequestValues,
-    place: ErrorPlace,
-    signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, place: ErrorPlace) => T | Promise<T>,
-  ): Promise<T> {
-    using scope = session.scope(signal);
-    const here = placeOf(request, place);
-    try {
-      const { method } = request;
-      const answer = await client.document(method, messageOf(request, values, here), {
-        place: here,
-        signal: scope.signal,
-      });
-      return await read(documentBytes(method.output, answer, "foreign"), here);
-    } catch (thrown) {
-      throw withinReach(thrown, place);
-    }
-  }
-
-  async function instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
-    const route = documents.instances;
-    const listed =
-      route === undefined
-        ? []
-        : await ask(route, {}, {}, signal, (bytes, here) => listedInstances(bytes, route, here));
-    return withGiven(listed, documents.given);
-  }
-
-  async function runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null> {
-    requireInstance(instanceId);
-    const route = documents.runs;
-    if (route === undefined) return null;
-    const list = (id: string) =>
-      ask(route, { instanceId: id }, { instance: id }, signal, (bytes, here) =>
-        listedRuns(bytes, id, route, here),
-      );
-    return await nullOnAbsence(["route_not_found"], async () => {
-      const listed = await list(instanceId);
-      if (listed.length === 0 || runsAreFiltered) return listed;
-      const ofNone = await nullOnAbsence(noInstance, () => list(`${instanceId}-runvault-none`));
-      const all = lists?.() ?? { instances };
-      if ((ofNone ?? []).length > 0 && (await all.instances(signal)).length > 1) {
-        const field = route.places.instance?.join(".");
-        throw new RunvaultError(
-          "not_filtered",
-          `${route.method.name} lists the same runs for every instance: ${field === undefined ? "nothing in its request names one" : `it ignores ${field}`}`,
-          {
-            place: placeOf(route, { instance: instanceId }),
-            hint: "Correct the profile: runs would be taken for those of another instance.",
-          },
-        );
-      }
-      runsAreFiltered = true;
-      return listed;
-    });
-  }
-
-  const listing: RunListing = {
-    by: "RPC",
-    instances,
-    runs,
-    async currentRun(instanceId, signal): Promise<string | null> {
-      requireInstance(instanceId);
-      const route = documents.instance;
-      const path = route?.currentRun;
-      if (route === undefined || path === undefined) return null;
-      return await nullOnAbsence(["route_not_found", "instance_not_found"], () =>
-        ask(route, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
-          currentRunIn(bytes, path, here),
-        ),
-      );
+  const documents = profileDocumentSource<RpcRequest>(
+    session,
+    profile,
+    rpc.documents,
+    {
+      by: "RPC",
+      async ask(request, values, place, signal, read) {
+        using scope = session.scope(signal);
+        const here = placeOf(request, place);
+        try {
+          const { method } = request;
+          const answer = await client.document(method, messageOf(request, values, here), {
+            place: here,
+            signal: scope.signal,
+          });
+          return await read(documentBytes(method.output, answer, "foreign"), here);
+        } catch (thrown) {
+          throw withinReach(thrown, place);
+        }
+      },
+      bounds: (request, bounds) => writeBounds(boundsForm(request), bounds),
+      named: (request, place) => ({
+        what: request.method.name,
+        instance: request.places.instance?.join("."),
+        place: placeOf(request, place),
+      }),
+      // a message is one
+      check: () => {},
     },
-  };
-
-  /** The ids that the gateway lists, asked for once an instance; undefined where a list fails. */
-  function listed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
-    const before = listedIds.get(instanceId);
-    if (before !== undefined) return before;
-    const asked = askListed(instanceId, signal);
-    listedIds.set(instanceId, asked);
-    asked.catch(() => listedIds.delete(instanceId));
-    return asked;
-  }
-
-  async function askListed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined> {
-    try {
-      const all = lists?.() ?? { instances, runs };
-      const entries = await all.instances(signal);
-      const named = entries.find((entry) => entry.instanceId === instanceId)?.runIds ?? [];
-      const own = (await all.runs(instanceId, signal)) ?? [];
-      return {
-        instances: entries.map((entry) => entry.instanceId),
-        runs: [...new Set([...named, ...own.map(({ runId }) => runId)])],
-      };
-    } catch (thrown) {
-      signal.throwIfAborted();
-      // a list that fails names nobody, and proves nothing either
-      if (thrown instanceof RunvaultError) return undefined;
-      throw thrown;
-    }
-  }
-
-  async function factsOf(
-    run: RunRef,
-    bounds: TimeBounds,
-    table: TableName | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<StorageFacts> {
-    const route = documents.facts!;
-    const { instanceId, runId } = run;
-    const values = { instanceId, runId, bounds: writeBounds(boundsForm(route), bounds) };
-    return await ask(route, values, placeOfRun(run), signal, (bytes, place) =>
-      listedFacts([{ bytes, table, place }], route),
-    );
-  }
-
-  async function documentOf(
-    run: RunRef,
-    kind: DocumentKind,
-    signal: AbortSignal | undefined,
-  ): Promise<Uint8Array | null> {
-    if (kind === "run") return ownText(await runs(run.instanceId, signal), run);
-    const route = documents[kind];
-    if (route === undefined) return null;
-    if (kind === "facts") return (await factsOf(run, {}, undefined, signal)).text ?? null;
-    const { instanceId, runId } = run;
-    return await ask(route, { instanceId, runId }, placeOfRun(run), signal, (bytes) => bytes);
-  }
+    lists,
+  );
 
   function learntOf(table: TableName, route: RpcRoute, traits: RouteTraits): Learnt {
     const known = learnt.get(table) ?? {
       size: new PageSize(rules.pageBytes, route.largestLimit),
-      isFiltered: traits.namesRun && traits.namesInstance,
-      filtered: new Set(),
+      ...filterKnowledge(traits),
     };
     learnt.set(table, known);
     return known;
@@ -294,7 +152,8 @@ export function profileRpcSource(
     reading: Reading,
     limit: number,
   ): AsyncGenerator<Uint8Array, undefined> {
-    const known = learntOf(table.name, route, traitsOf(route, profile));
+    const traits = traitsOf(route, profile);
+    const known = learntOf(table.name, route, traits);
     const { source, rows } = pagesOf(table, route, asked, known, reading.place);
     const { token, from, to } = route.places;
     const isToCheck =
@@ -312,8 +171,19 @@ export function profileRpcSource(
           linesAt: (time) => linesAt(table, route, asked, reading, known, time),
         })
       : made;
+    const probe: FilterProbe = {
+      request: probeForm(route),
+      traits,
+      known,
+      listed: documents.listed,
+      notThere,
+      rowsOf: (run) => {
+        const { source } = pagesOf(table, route, { ...asked, run }, known, reading.place);
+        return readPages(source, { session, client, rules, limit: 1, ...reading });
+      },
+    };
     for await (const chunk of canonical) {
-      if (chunk.length > 0) await requireFiltered(table, route, asked, reading, known);
+      if (chunk.length > 0) await requireFiltered(probe, asked.run, reading.place, reading.signal);
       yield chunk;
     }
   }
@@ -343,90 +213,26 @@ export function profileRpcSource(
     return Buffer.concat(parts).toString("utf8").split("\n").slice(0, -1);
   }
 
-  /** Throws `not_filtered` where runs that cannot exist have rows, asked for in the form that gave some. */
-  async function requireFiltered(
-    table: Table,
-    route: RpcRoute,
-    asked: Asked,
-    reading: Reading,
-    known: Learnt,
-  ): Promise<void> {
-    const { namesRun, namesInstance } = traitsOf(route, profile);
-    if (namesRun && namesInstance) return;
-    const { place, signal } = reading;
-    const request = probeForm(route);
-    const key = JSON.stringify([asked.run.instanceId, asked.run.runId]);
-    if (known.filtered.has(key)) return;
-    const ids = await listed(asked.run.instanceId, signal);
-    const others = impossibleRuns(request, traitsOf(route, profile), asked.run, ids, place);
-    for (const other of known.isFiltered ? others.filter(({ isNear }) => isNear) : others) {
-      const { instanceId, runId } = other;
-      const { source } = pagesOf(table, route, { ...asked, run: { instanceId, runId } }, known, place);
-      if ((await hasRows(source, reading)) && other.isImpossible) {
-        throw ignoresParameter(other, request, place);
-      }
-    }
-    known.isFiltered = true;
-    known.filtered.add(key);
-  }
-
-  async function hasRows(source: PageSource, reading: Reading): Promise<boolean> {
-    try {
-      for await (const chunk of readPages(source, { session, client, rules, limit: 1, ...reading })) {
-        if (chunk.length > 0) return true;
-      }
-      return false;
-    } catch (thrown) {
-      if (thrown instanceof RunvaultError && notThere.has(thrown.code)) return false;
-      throw thrown;
-    }
-  }
-
   return {
-    label: address.label,
-    now: () => session.now(),
-    stats: session.stats,
-    retriesOf: (run) => session.retriesOf(run),
-    described: { tables: profile.described, none: profile.none, by: profile.name },
+    ...documents,
     traits: (name) => {
       const route = rpc.tables[name];
       return route === undefined ? undefined : traitsOf(route, profile);
-    },
-    listings: async () => [listing],
-    instances,
-    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
-      await withoutText(await runs(instanceId, signal)),
-
-    async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
-      requireExactRun(run);
-      const route = documents.facts;
-      const isBounded = bounds.from !== undefined || bounds.to !== undefined;
-      if (route === undefined || (isBounded && !route.heedBounds)) return null;
-      return await optionalFacts({ table: asked.table }, session.notices, ({ table }) =>
-        factsOf(run, bounds, table, signal),
-      );
-    },
-
-    async document(run, kind, signal): Promise<Uint8Array | null> {
-      requireExactRun(run);
-      const codes = kind === "instance" ? noInstance : absentDocument;
-      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
-        documentOf(run, kind, signal),
-      );
     },
 
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
       requireExactRun(request);
       const { table, filters } = requireRows(request);
-      const route = routeOf(profile, rpc, table.name, request);
-      for (const [filter] of filters) requireTaken(filter, route, table.name, profile);
+      const route = describedRoute(profile, rpc.tables, table.name, request, words);
+      requireTaken(filters, route.places.filters, table.name, profile, words);
       session.options.onRowBuffers?.();
       using scope = session.scope(request.signal);
       const { signal } = scope;
       using _place = await session.gate.rows(signal);
       const place = placeOf(route, { ...placeOfRun(request), table: table.name });
       const reading = { place, signal, rate: session.rowRate(place) };
-      const asked = askedOf(request, filters);
+      const { instanceId, runId } = request;
+      const asked = { run: { instanceId, runId }, filters, ...checkedBounds(request) };
       const { clipFrom, clipTo } = writeBounds(boundsForm(route), asked);
       // of rows that are clipped from the front nobody knows how many there are
       const limit = request.limit ?? Number.POSITIVE_INFINITY;
@@ -454,16 +260,6 @@ function watchingEnds(seen: SeenPages, ends: PageEnds): SeenPages {
   };
 }
 
-function askedOf(request: RowRequest, filters: Asked["filters"]): Asked {
-  const { instanceId, runId, from, to } = request;
-  return {
-    run: { instanceId, runId },
-    filters,
-    from: from === undefined ? undefined : checkedTime(from),
-    to: to === undefined ? undefined : checkedTime(to),
-  };
-}
-
 function messageOf(request: RpcRequest, values: RequestValues, place: ErrorPlace): Uint8Array {
   const message = requestMessage(request, values);
   if (message instanceof Uint8Array) return message;
@@ -483,7 +279,7 @@ function boundsForm({ places, times }: RpcRequest): Parameters<typeof writeBound
 }
 
 /** A request as the probe of filters knows it. */
-function probeForm({ method, places }: RpcRequest): Parameters<typeof impossibleRuns>[0] {
+function probeForm({ method, places }: RpcRequest): FilterProbe["request"] {
   return { path: methodPath(method), parameters: namesOf(places) };
 }
 
@@ -522,26 +318,4 @@ function traitsOf(route: RpcRoute, { name }: Pick<Profile, "name">): RouteTraits
   };
 }
 
-/** The table's route; throws where the profile has none. */
-function routeOf({ file, name, none }: Profile, rpc: RpcProfile, table: TableName, run: RunRef): RpcRoute {
-  const route = rpc.tables[table];
-  if (route !== undefined) return route;
-  const place = { instance: run.instanceId, run: run.runId, table };
-  if (none.includes(table)) {
-    throw new RunvaultError("history_unavailable", `the profile ${name} says that there are no ${table}`, {
-      place,
-    });
-  }
-  throw new RunvaultError("route_not_found", `the profile ${name} has no method for ${table}`, {
-    place,
-    hint: `Add ${table} to rpc.tables of ${file}, or leave it out of --tables.`,
-  });
-}
-
-function requireTaken(filter: FilterName, { places }: RpcRoute, table: TableName, profile: Profile): void {
-  if (places.filters[filter] !== undefined) return;
-  throw new RunvaultError("invalid_argument", `the gateway's ${table} cannot be filtered by ${filter}`, {
-    place: { table },
-    hint: `The profile ${profile.name} names no field for it.`,
-  });
-}
+const words = { route: "method", parameter: "field", tables: "rpc.tables" };

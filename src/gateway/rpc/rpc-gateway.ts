@@ -9,35 +9,18 @@ import { InstanceSchema } from "../../gen/example/gateway/v1/instance_service_pb
 import { RowSelectionSchema, SummarySchema } from "../../gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
-import type {
-  DocumentKind,
-  InstanceEntry,
-  ListedRun,
-  RowRequest,
-  RunEntry,
-  RunListing,
-  RunRef,
-  StorageFacts,
-} from "../../model/source.ts";
+import type { DocumentKind, RowRequest, RunRef } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
 import { pageLayout } from "../../row/wire/page-index.ts";
 import { RowTranscoder } from "../../row/wire/row-transcoder.ts";
 import { builtInRpcContract, type RpcContract } from "../contract.ts";
-import { ownText, readCurrentRun, readFacts, readInstances, readRuns, withoutText } from "../documents.ts";
+import { documentSource } from "../document-source.ts";
+import { ownText, readCurrentRun, readFacts, readInstances, readRuns } from "../documents.ts";
 import type { Gateway, GatewaySource } from "../gateway.ts";
 import { withinReach } from "../http/error-reach.ts";
 import { HttpSession } from "../http/http-session.ts";
-import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
-import { optionalFacts } from "../optional-facts.ts";
 import type { GatewayOptions } from "../options.ts";
-import {
-  absentCodes,
-  checkedTime,
-  placeOfRun,
-  requireExactRun,
-  requireInstance,
-  requireRows,
-} from "../request-checks.ts";
+import { absentCodes, checkedBounds, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
 import { connectExchange } from "./connect-exchange.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
@@ -182,61 +165,35 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
     };
   }
 
-  const listing: RunListing = {
+  const documents = documentSource(session, {
     by: "RPC",
-    instances: (signal): Promise<readonly InstanceEntry[]> =>
-      askBytes(methods.instances, {}, {}, signal, readInstances),
+    instances: (signal) => askBytes(methods.instances, {}, {}, signal, readInstances),
 
-    async runs(instanceId, signal): Promise<readonly ListedRun[] | null> {
-      requireInstance(instanceId);
-      const place = { instance: instanceId };
-      return await nullOnAbsence(["route_not_found"], () =>
-        askBytes(methods.runs, { instanceId }, place, signal, (bytes, here) =>
-          readRuns(bytes, instanceId, here, session.unknown),
-        ),
+    runs: (instanceId, signal) =>
+      askBytes(methods.runs, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
+        readRuns(bytes, instanceId, here, session.unknown),
+      ),
+
+    currentRun: (instanceId, signal) =>
+      askInstance(instanceId, { instance: instanceId }, signal, readCurrentRun),
+
+    facts({ instanceId, runId }, within, { withHash: withChecksum = false, table }, signal) {
+      const request = { instanceId, runId, ...bounds(within), withChecksum, table: table ?? "" };
+      const place = placeOfRun({ instanceId, runId });
+      return askBytes(methods.storage, request, place, signal, (bytes, here, unknown) =>
+        readFacts(bytes, here, unknown, table),
       );
     },
 
-    async currentRun(instanceId, signal): Promise<string | null> {
-      requireInstance(instanceId);
-      const place = { instance: instanceId };
-      return await nullOnAbsence(notInstances, () => askInstance(instanceId, place, signal, readCurrentRun));
-    },
-  };
+    document: ({ instanceId, runId }, kind, signal) => askDocument({ instanceId, runId }, kind, signal),
+    absent: { currentRun: notInstances, document: absentCodes, instance: notInstances },
+  });
 
   return {
-    label: address.label,
-    now: () => session.now(),
-    stats: session.stats,
-    retriesOf: (run) => session.retriesOf(run),
+    ...documents,
     find: async (signal) => {
       using scope = session.scope(signal);
       await client.find(scope.signal);
-    },
-
-    listings: async () => [listing],
-    instances: listing.instances,
-    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
-      await withoutText(await listing.runs(instanceId, signal)),
-
-    async facts(run, within, signal, asked = {}): Promise<StorageFacts | null> {
-      requireExactRun(run);
-      const { instanceId, runId } = run;
-      return await optionalFacts(asked, session.notices, ({ withHash: withChecksum = false, table }) => {
-        const request = { instanceId, runId, ...bounds(within), withChecksum, table: table ?? "" };
-        return askBytes(methods.storage, request, placeOfRun(run), signal, (bytes, here, unknown) =>
-          readFacts(bytes, here, unknown, table),
-        );
-      });
-    },
-
-    async document(run, kind, signal): Promise<Uint8Array | null> {
-      requireExactRun(run);
-      const { instanceId, runId } = run;
-      const codes = kind === "instance" ? notInstances : absentCodes;
-      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
-        askDocument({ instanceId, runId }, kind, signal),
-      );
     },
 
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
@@ -284,13 +241,10 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
 /** Answers about an instance that the control plane has not, or has not at all. */
 const notInstances: readonly ErrorCode[] = [...absentCodes, "instance_not_found", "resource_not_found"];
 
-function bounds({ from, to }: TimeBounds): { from?: bigint; to?: bigint } {
+function bounds(asked: TimeBounds): TimeBounds {
   // both zero is the whole run in this interface; an empty window is empty wherever it lies
-  if (from === 0n && to === 0n) return { from: 1n, to: 1n };
-  return {
-    ...(from === undefined ? {} : { from: checkedTime(from) }),
-    ...(to === undefined ? {} : { to: checkedTime(to) }),
-  };
+  if (asked.from === 0n && asked.to === 0n) return { from: 1n, to: 1n };
+  return checkedBounds(asked);
 }
 
 function filterFields(request: RowRequest): Record<string, string> {

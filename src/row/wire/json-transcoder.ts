@@ -1,17 +1,17 @@
-import { RunvaultError } from "../../model/error.ts";
-import { canonicalDouble, longestLineBytes } from "../line.ts";
+import type { RunvaultError } from "../../model/error.ts";
+import { canonicalDouble, lineTooLong, longestLineBytes } from "../line.ts";
 import { writeInt64, writeShortDouble, writeUint53, writeUint64 } from "./decimal-digits.ts";
 import { type FieldPlan, jsonKind, type MessagePlan } from "./json-plan.ts";
 import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
 import type { PageIndex } from "./page-index.ts";
 import type { PageLines } from "./row-transcoder.ts";
+import { keepUnknown, type UnknownPieces, unknownMembers } from "./unknown-members.ts";
+import { WideVarint } from "./wide-varint.ts";
 import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 
 const chunkBytes = 512 * 1024;
 /** Of a row alone, which grows where it is more. */
 const lineBytes = 2 * 1024;
-/** Most fields of a row that its descriptor does not know. */
-const mostUnknown = 1000;
 /** Most bytes of a value that is no text. */
 const valueBytes = 64;
 
@@ -39,8 +39,7 @@ export class JsonTranscoder {
   #out: Buffer = Buffer.alloc(0);
   #outView: DataView = new DataView(new ArrayBuffer(0));
   #at = 0;
-  #high = 0;
-  #low = 0;
+  readonly #wide = new WideVarint();
   #unknowns = 0;
 
   constructor(plan: MessagePlan) {
@@ -72,7 +71,7 @@ export class JsonTranscoder {
       this.#message(this.#plan, places[row * 2]!, places[row * 2 + 1]!);
       this.#room(1);
       this.#out[this.#at++] = 10;
-      if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong();
+      if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong("row");
     }
     const chunk = this.#out.subarray(0, this.#at);
     // neither the page nor the chunk is held longer than their reader holds them
@@ -90,7 +89,7 @@ export class JsonTranscoder {
   #room(bytes: number): void {
     const needed = this.#at + bytes;
     if (needed <= this.#out.length) return;
-    if (needed > chunkBytes + (longestLineBytes + valueBytes) * escapedBytes) throw lineTooLong();
+    if (needed > chunkBytes + (longestLineBytes + valueBytes) * escapedBytes) throw lineTooLong("row");
     const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#out.length * 2));
     this.#out.copy(larger, 0, 0, this.#at);
     this.#use(larger);
@@ -125,29 +124,25 @@ export class JsonTranscoder {
       else if (field.repeated) this.#list(field, start, end);
       else this.#value(field, valueAt, end);
     }
-    if (unknown !== undefined) this.#unknown(unknown, isFirst);
+    if (unknown !== undefined) {
+      this.#write(Buffer.from(`${isFirst ? "" : ","}${unknownMembers(unknown)}`, "latin1"));
+    }
     this.#room(1);
     this.#out[this.#at++] = close;
   }
 
   /** Finds where each field's value stands; gives those that the descriptor does not know. */
-  #find(plan: MessagePlan, start: number, end: number): Map<number, Uint8Array[]> | undefined {
+  #find(plan: MessagePlan, start: number, end: number): UnknownPieces | undefined {
     const { fields, indexOf } = plan;
     const at = plan.at.fill(-1);
     const oneofs = plan.oneofs.fill(0);
     const cursor = new WireCursor(this.#page, start, end);
-    let unknown: Map<number, Uint8Array[]> | undefined;
+    let unknown: UnknownPieces | undefined;
     while (cursor.next()) {
       const index = indexOf.get(cursor.number);
       if (index === undefined) {
-        this.#unknowns += 1;
-        if (this.#unknowns > mostUnknown)
-          throw malformed(`a row has more than ${mostUnknown} unknown fields`);
-        cursor.skip();
         unknown ??= new Map();
-        const pieces = unknown.get(cursor.number) ?? [];
-        pieces.push(this.#page.subarray(cursor.tagAt, cursor.pos));
-        unknown.set(cursor.number, pieces);
+        keepUnknown(unknown, cursor, this.#page, ++this.#unknowns);
         continue;
       }
       const field = fields[index]!;
@@ -198,22 +193,15 @@ export class JsonTranscoder {
     this.#out[this.#at++] = 93;
   }
 
-  #unknown(unknown: ReadonlyMap<number, readonly Uint8Array[]>, isFirst: boolean): void {
-    const members = [...unknown]
-      .sort(([a], [b]) => a - b)
-      .map(([number, pieces]) => `"#${number}":${JSON.stringify(Buffer.concat(pieces).toString("base64"))}`);
-    this.#write(Buffer.from(`${isFirst ? "" : ","}${members.join(",")}`, "latin1"));
-  }
-
   /** Writes the value at `at`, and returns where it ends on the wire. */
   #value(field: FieldPlan, at: number, end: number): number {
     if (field.wireType === wireType.length) return this.#lengthValue(field, at, end);
     this.#room(valueBytes);
     if (field.wireType !== wireType.varint) return this.#fixedValue(field, at, end);
-    const stop = this.#varint(at);
+    const stop = this.#wide.read(this.#page, at);
     if (stop > end) throw truncated();
-    const high = this.#high;
-    const low = this.#low;
+    const high = this.#wide.high;
+    const low = this.#wide.low;
     switch (field.kind) {
       case jsonKind.uint64:
         this.#quoted(high, low, false);
@@ -272,9 +260,9 @@ export class JsonTranscoder {
   }
 
   #lengthValue(field: FieldPlan, at: number, end: number): number {
-    let start = this.#varint(at);
-    if (this.#high !== 0) throw truncated();
-    const length = this.#low >>> 0;
+    let start = this.#wide.read(this.#page, at);
+    if (this.#wide.high !== 0) throw truncated();
+    const length = this.#wide.low >>> 0;
     const stop = start + length;
     if (!(stop <= end)) throw truncated();
     switch (field.kind) {
@@ -320,12 +308,12 @@ export class JsonTranscoder {
     const cursor = new WireCursor(this.#page, start, stop);
     while (cursor.next()) {
       if (cursor.type === wireType.varint && (cursor.number === 1 || cursor.number === 2)) {
-        this.#varint(cursor.pos);
+        this.#wide.read(this.#page, cursor.pos);
         if (cursor.number === 1) {
-          high = this.#high;
-          low = this.#low;
+          high = this.#wide.high;
+          low = this.#wide.low;
         } else {
-          nanos = this.#high === 0 ? this.#low >>> 0 : -1;
+          nanos = this.#wide.high === 0 ? this.#wide.low >>> 0 : -1;
         }
       } else throw oddInside(field);
       cursor.skip();
@@ -372,33 +360,6 @@ export class JsonTranscoder {
     for (let i = 0; i < text.length; i++) out[at++] = text.charCodeAt(i);
     this.#at = at;
   }
-
-  /** Reads a varint into two halves and returns where it ends, which may be behind the row's end. */
-  #varint(start: number): number {
-    const page = this.#page;
-    let at = start;
-    let low = 0;
-    for (let shift = 0; shift < 28; shift += 7) {
-      const byte = page[at++]!;
-      low |= (byte & 0x7f) << shift;
-      if (byte < 0x80) {
-        this.#low = low;
-        this.#high = 0;
-        return at;
-      }
-    }
-    let byte = page[at++]!;
-    low |= (byte & 0x7f) << 28;
-    let high = (byte & 0x7f) >>> 4;
-    for (let shift = 3; byte >= 0x80; shift += 7) {
-      byte = page[at++]!;
-      if (shift === 31 && byte > 1) throw malformed("a varint has more than 64 bits");
-      high |= (byte & 0x7f) << shift;
-    }
-    this.#low = low;
-    this.#high = high;
-    return at;
-  }
 }
 
 const trueText = Buffer.from("true");
@@ -411,8 +372,4 @@ function wrongType({ name }: FieldPlan, type: number): RunvaultError {
 /** A well-known message with more in it than it has. */
 function oddInside({ name }: FieldPlan): RunvaultError {
   return malformed(`${name} holds fields that its message does not have`);
-}
-
-function lineTooLong(): RunvaultError {
-  return new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`);
 }

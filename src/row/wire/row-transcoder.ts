@@ -1,10 +1,11 @@
-import { RunvaultError } from "../../model/error.ts";
 import type { Column, Table } from "../../model/profile/table.ts";
-import { canonicalDouble, longestLineBytes } from "../line.ts";
+import { canonicalDouble, lineTooLong, longestLineBytes } from "../line.ts";
 import { writeInt64, writeShortDouble, writeUint53, writeUint64 } from "./decimal-digits.ts";
 import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
 import type { PageIndex } from "./page-index.ts";
 import { rowMessage } from "./row-message.ts";
+import { keepUnknown, type UnknownPieces, unknownMembers } from "./unknown-members.ts";
+import { WideVarint } from "./wide-varint.ts";
 import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 
 /** The place of a row in key order: ts_event, signed, and seq, unsigned, as 32-bit halves. */
@@ -65,11 +66,6 @@ const int64Max = 2n ** 63n - 1n;
 
 // as large as REST's chunks: the reader's buffers are made for these
 const chunkBytes = 512 * 1024;
-/**
- * Most fields of a row that the contract does not know: drift is a few. Each of them costs objects, hundreds of times
- * its bytes on the wire.
- */
-const mostUnknown = 1000;
 /** Most bytes of a value that is no text: a double has 25 at most, an integer 20, and words are written whole. */
 const valueBytes = 32;
 
@@ -119,8 +115,7 @@ export class RowTranscoder {
   #out: Buffer = Buffer.alloc(0);
   #outView: DataView = new DataView(new ArrayBuffer(0));
   #at = 0;
-  #high = 0;
-  #low = 0;
+  readonly #wide = new WideVarint();
   #tsHigh = 0;
   #tsLow = 0;
   #seqHigh = 0;
@@ -212,7 +207,7 @@ export class RowTranscoder {
     for (; row < rows; row++) {
       const start = places[row * 2]!;
       const end = places[row * 2 + 1]!;
-      if (end - start > longestLineBytes) throw lineTooLong();
+      if (end - start > longestLineBytes) throw lineTooLong("row");
       const needed = (end - start) * escapedBytes + this.#fixedBytes;
       if (row === from) this.#useChunk(needed);
       else if (this.#at + needed > this.#out.length) break;
@@ -228,7 +223,7 @@ export class RowTranscoder {
           this.#put(this.#oddRow(index, start, end));
         }
       }
-      if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong();
+      if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong("row");
       if (row === from && this.#oddRow === undefined) first = this.#key();
     }
     const chunk = this.#out.subarray(0, this.#at);
@@ -313,9 +308,9 @@ export class RowTranscoder {
       } else if (type === wireType.length) {
         let length = page[at++]!;
         if (length >= 0x80) {
-          at = this.#varint(at - 1);
-          if (this.#high !== 0) throw truncated();
-          length = this.#low >>> 0;
+          at = this.#wide.read(this.#page, at - 1);
+          if (this.#wide.high !== 0) throw truncated();
+          length = this.#wide.low >>> 0;
         }
         at += length;
       } else at += 8;
@@ -334,17 +329,12 @@ export class RowTranscoder {
   #rowInAnyOrder(start: number, end: number): void {
     const valueAt = this.#valueAt.fill(-1);
     const cursor = new WireCursor(this.#page, start, end);
-    const unknown = new Map<number, Uint8Array[]>();
+    const unknown: UnknownPieces = new Map();
     let unknowns = 0;
     while (cursor.next()) {
       const column = this.#columnOfNumber.get(cursor.number);
       if (column === undefined) {
-        unknowns += 1;
-        if (unknowns > mostUnknown) throw malformed(`a row has more than ${mostUnknown} unknown fields`);
-        cursor.skip();
-        const pieces = unknown.get(cursor.number) ?? [];
-        pieces.push(this.#page.subarray(cursor.tagAt, cursor.pos));
-        unknown.set(cursor.number, pieces);
+        keepUnknown(unknown, cursor, this.#page, ++unknowns);
         continue;
       }
       if (cursor.type !== this.#wireTypes[column]) {
@@ -371,16 +361,11 @@ export class RowTranscoder {
     this.#at = at;
   }
 
-  #endWithUnknown(unknown: ReadonlyMap<number, readonly Uint8Array[]>): void {
-    const numbers = [...unknown.keys()].sort((a, b) => a - b);
-    const keys = numbers.map((number) => {
-      const bytes = Buffer.concat(unknown.get(number)!);
-      return `,${JSON.stringify(`#${number}`)}:${JSON.stringify(bytes.toString("base64"))}`;
-    });
-    const members = keys.join("");
-    const rest = this.#inExtra ? `,"extra":{${members.slice(1)}}` : members;
+  #endWithUnknown(unknown: UnknownPieces): void {
+    const members = unknownMembers(unknown);
+    const rest = this.#inExtra ? `,"extra":{${members}}` : `,${members}`;
     const text = `${isQuoted(this.#columns.at(-1)!) ? '"' : ""}${rest}}\n`;
-    if (this.#out.write(text, this.#at, "latin1") < text.length) throw lineTooLong();
+    if (this.#out.write(text, this.#at, "latin1") < text.length) throw lineTooLong("row");
     this.#at += text.length;
   }
 
@@ -426,9 +411,9 @@ export class RowTranscoder {
 
   /** A time in a coarser unit, as nanoseconds: its digits, and zeros. */
   #units(column: number, at: number): void {
-    const units = this.#high * 0x1_0000_0000 + (this.#low >>> 0);
+    const units = this.#wide.high * 0x1_0000_0000 + (this.#wide.low >>> 0);
     if (Math.abs(units) > this.#mostUnits[column]!) throw odd;
-    let to = writeInt64(this.#outView, at, this.#high, this.#low);
+    let to = writeInt64(this.#outView, at, this.#wide.high, this.#wide.low);
     if (units !== 0) for (let zeros = this.#zeros[column]!; zeros > 0; zeros--) this.#out[to++] = 48;
     this.#at = to;
   }
@@ -441,9 +426,9 @@ export class RowTranscoder {
       let length = this.#page[at]!;
       let start = at + 1;
       if (length >= 0x80) {
-        start = this.#varint(at);
-        if (this.#high !== 0) throw truncated();
-        length = this.#low >>> 0;
+        start = this.#wide.read(this.#page, at);
+        if (this.#wide.high !== 0) throw truncated();
+        length = this.#wide.low >>> 0;
       }
       const stop = start + length;
       if (!(stop <= end)) throw truncated();
@@ -468,10 +453,10 @@ export class RowTranscoder {
       this.#at = to + text.length;
       return at + 8;
     }
-    const stop = this.#varint(at);
+    const stop = this.#wide.read(this.#page, at);
     if (stop > end) throw truncated();
-    const high = this.#high;
-    const low = this.#low;
+    const high = this.#wide.high;
+    const low = this.#wide.low;
     switch (kind) {
       case tsEventKind:
         this.#tsHigh = high;
@@ -505,34 +490,6 @@ export class RowTranscoder {
         this.#at = writeUint53(this.#outView, to, low >>> 0);
     }
     return stop;
-  }
-
-  /** Reads a varint into two halves and returns where it ends, which may be behind the row's end. */
-  #varint(start: number): number {
-    const page = this.#page;
-    let at = start;
-    let low = 0;
-    for (let shift = 0; shift < 28; shift += 7) {
-      const byte = page[at++]!;
-      low |= (byte & 0x7f) << shift;
-      if (byte < 0x80) {
-        this.#low = low;
-        this.#high = 0;
-        return at;
-      }
-    }
-    let byte = page[at++]!;
-    low |= (byte & 0x7f) << 28;
-    this.#low = low;
-    let high = (byte & 0x7f) >>> 4;
-    for (let shift = 3; byte >= 0x80; shift += 7) {
-      byte = page[at++]!;
-      if (shift === 31 && byte > 1) throw malformed("a varint has more than 64 bits");
-      high |= (byte & 0x7f) << shift;
-    }
-    // behind the page's last byte there is none, which counts as the end here and is found to be too far by the caller
-    this.#high = high;
-    return at;
   }
 }
 
@@ -612,8 +569,4 @@ function decimalEnd(page: Uint8Array, start: number, end: number): number {
 
 function isDigit(byte: number): boolean {
   return byte >= 48 && byte <= 57;
-}
-
-function lineTooLong(): RunvaultError {
-  return new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`);
 }

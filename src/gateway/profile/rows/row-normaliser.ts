@@ -1,11 +1,10 @@
 import { isUtf8 } from "node:buffer";
-import { RunvaultError } from "../../../model/error.ts";
 import type { RowMap } from "../../../model/profile/row-map.ts";
 import type { Table } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { Turns } from "../../../model/turns.ts";
 import { badRowLine } from "../../../row/bad-row.ts";
-import { longestLineBytes } from "../../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 import { isBlank } from "../../../row/line-object.ts";
 import { type CarefulRow, normaliseCarefully } from "./careful-row.ts";
 import { type KernelProgram, kernelProgram } from "./kernel-program.ts";
@@ -165,5 +164,5 @@ function skipByteOrderMark(kernel: RowKernel): void {
 
 function refuseTooLong(bytes: number): void {
   if (bytes <= longestLineBytes) return;
-  throw new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`);
+  throw lineTooLong("line");
 }

@@ -1,5 +1,4 @@
-import { RunvaultError } from "../../../model/error.ts";
-import { longestLineBytes } from "../../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
 /** About as much text as is worth a turn. */
 const pieceBytes = 64 * 1024;
@@ -24,7 +23,7 @@ export async function* splitRows(chunks: AsyncIterable<Uint8Array>): AsyncGenera
       pending.push(Buffer.from(piece.subarray(end)));
       pendingBytes += piece.byteLength - end;
       if (pendingBytes > longestLineBytes) {
-        throw new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`);
+        throw lineTooLong("line");
       }
     }
   }

@@ -1,6 +1,6 @@
 import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
 import { deepestJson } from "../../../model/outside-json.ts";
-import { longestLineBytes } from "../../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
 /** What is looked for in a JSON document. */
 export interface Sought {
@@ -150,11 +150,7 @@ export class DocumentScanner {
           continue;
       }
       this.#rowBytes += at - begin;
-      if (this.#rowBytes > longestLineBytes) {
-        throw new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`, {
-          place: this.#place,
-        });
-      }
+      if (this.#rowBytes > longestLineBytes) throw lineTooLong("row", this.#place);
       out.set(chunk.subarray(begin, at), length);
       length += at - begin;
       const now = this.#now;

@@ -1,4 +1,5 @@
 import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "../../../row/blank-lines.ts";
 import type { RowForm } from "../../profile/profile.ts";
 import { DocumentScanner } from "./document-scanner.ts";
 
@@ -40,13 +41,14 @@ const lineFeed = 0x0a;
 const closeBrace = 0x7d;
 const byteOrderMark = Uint8Array.of(0xef, 0xbb, 0xbf);
 
-/** Lines as they came but for blank ones, the last one with its line end. */
+/** Lines as they came but for blank ones, the last one with its line end. Throws `malformed_row` where blank lines have no end. */
 class LineRows implements PageRows {
   rows = 0;
   readonly #place: ErrorPlace;
   /** Whether something of a line was given whose end was not, and its last byte that is no blank. */
   #isOpen = false;
   #lastByte = 0;
+  #blankLines = 0;
   /** Bytes of a byte order mark that the answer begins with so far; undefined once it is past. */
   #mark: number | undefined = 0;
 
@@ -66,8 +68,10 @@ class LineRows implements PageRows {
         if (found >= 0) this.rows++;
         else this.#lastByte = lastByteOf(chunk, start) ?? this.#lastByte;
       } else {
+        this.#blankLines += blankLinesIn(end - start);
+        refuseEndlessBlanks(this.#blankLines, this.rows, this.#place);
         kept ??= [];
-        kept.push(chunk.subarray(from, start));
+        if (start > from) kept.push(chunk.subarray(from, start));
         from = end;
       }
       start = end;

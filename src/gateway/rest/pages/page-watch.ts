@@ -1,7 +1,6 @@
 import { crc32 } from "node:zlib";
-import { RunvaultError } from "../../../model/error.ts";
 import { Pieces } from "../../../model/pieces.ts";
-import { longestLineBytes } from "../../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
 const lineFeed = 0x0a;
 
@@ -43,7 +42,7 @@ export class PageWatch {
     this.#tail.push(piece);
     this.#tailBytes += piece.length;
     if (this.#tailBytes > longestLineBytes) {
-      throw new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`);
+      throw lineTooLong("row");
     }
   }
 

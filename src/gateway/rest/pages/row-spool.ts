@@ -2,7 +2,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RunvaultError } from "../../../model/error.ts";
 import { makeTemporaryFolder } from "../../../model/temporary-folder.ts";
-import { longestLineBytes } from "../../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
 const pieceBytes = 1024 * 1024;
 const lineFeed = 0x0a;
@@ -72,7 +72,7 @@ export class RowSpool implements AsyncDisposable {
         rest.unshift(piece);
         restBytes += piece.length;
         if (restBytes > 2 * (longestLineBytes + pieceBytes)) {
-          throw new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`);
+          throw lineTooLong("row");
         }
         end = start;
         continue;

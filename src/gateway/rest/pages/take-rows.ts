@@ -1,5 +1,4 @@
-import { RunvaultError } from "../../../model/error.ts";
-import { longestLineBytes } from "../../../row/line.ts";
+import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
 const lineFeed = 0x0a;
 
@@ -37,7 +36,7 @@ export async function* wholeLines(chunks: AsyncIterable<Uint8Array>): AsyncGener
       rest.push(chunk);
       restBytes += chunk.length;
       if (restBytes > longestLineBytes) {
-        throw new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`);
+        throw lineTooLong("row");
       }
       continue;
     }

@@ -1,0 +1,141 @@
+import type { Archive } from "../../archive/archive.ts";
+import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
+import { lockRun } from "../../archive/lock.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { typesNow } from "../../archive/types-now.ts";
+import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
+import { refuseFetchedWork } from "../../archive/write/refuse-fetched-work.ts";
+import { holdsCommittedWork, RunJournal, type Step } from "../../archive/write/run-journal.ts";
+import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
+import { interruptOn, type OpenDuckDB } from "../../duckdb/open-duckdb.ts";
+import { Disposables } from "../../model/disposables.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { isoOf, type Nanoseconds } from "../../model/time.ts";
+import { notArchived } from "../../model/usual-errors.ts";
+import { type BadLines, BucketConverter } from "../fetch/bucket-converter.ts";
+import { refuseWhenFull } from "../fetch/disk-need.ts";
+
+/** A run to rebuild, whatever is made anew. */
+export interface RunRebuild {
+  readonly archive: Archive;
+  readonly run: RunRef;
+  /** All tables unless given. */
+  readonly tables?: readonly TableName[] | undefined;
+  readonly clock: () => Nanoseconds;
+  readonly signal: AbortSignal;
+  /** Version of this program, for the manifest. */
+  readonly tool: string;
+  /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
+  readonly duckdb?: JobDuckDB;
+  readonly step?: Step;
+  /** Rows that will be converted in all, once it is known. */
+  readonly onPlan?: (rows: number) => void;
+  /** Rows as buckets are done. */
+  readonly onRows?: (rows: number, bytes: number) => void;
+}
+
+/** A run under the lock of its rebuild. */
+export interface LockedRun extends AsyncDisposable {
+  readonly committed: Manifest;
+  readonly startedAt: string;
+  readonly startedMs: number;
+}
+
+/** Locks a run that is committed, and ends what a kill between a commit and its job's end left. Throws `not_archived` and `locked`. */
+export async function lockCommitted({ archive, run, clock }: RunRebuild): Promise<LockedRun> {
+  const started = { startedAt: isoOf(clock()), startedMs: performance.now() };
+  // before the lock is taken: its file would be all that is there of a misspelt run
+  await committedOf(archive, run);
+  await using opened = new Disposables();
+  opened.use(await lockRun(archive.layout, run));
+  await archive.refresh();
+  const committed = await committedOf(archive, run);
+  if (await holdsCommittedWork(archive.layout, run, committed))
+    await tidyCommitted(archive, committed, clock());
+  const lock = opened.move();
+  return { ...started, committed, [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() };
+}
+
+async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
+  const committed = await archive.manifest(run);
+  if (committed === null) throw notArchived(run);
+  return committed;
+}
+
+/** What a rebuild converts with. */
+export interface Rebuild extends AsyncDisposable {
+  readonly journal: RunJournal;
+  readonly converter: BucketConverter;
+  readonly duckdb: OpenDuckDB;
+  /** The types that the archive has now. */
+  readonly exactTypes: (table: TableName) => ExactTypes;
+  /** Puts these tables in place of the former, as a new generation. Throws the signal's reason instead. */
+  commit(changed: Pick<Manifest, "tables"> & Partial<Pick<Manifest, "state">>): Promise<Manifest>;
+}
+
+/** How the work differs from rebuild to rebuild. */
+interface RebuildKind extends Pick<Parameters<typeof RunJournal.open>[0], "lost" | "remaps"> {
+  readonly badLines: BadLines;
+  /** Room that it takes. */
+  readonly neededBytes: number;
+}
+
+/** Throws `locked` where another job left fetched rows that are not committed, and where the disk has no room. */
+export async function openRebuild(
+  { archive, run, clock, signal, tool, duckdb: shared, step = () => {} }: RunRebuild,
+  { committed, startedAt, startedMs }: LockedRun,
+  { badLines, neededBytes, ...kind }: RebuildKind,
+): Promise<Rebuild> {
+  const { layout, store } = archive;
+  const { final } = committed.run;
+  await refuseFetchedWork(archive, committed);
+  for (const disk of layout.disks) await refuseWhenFull(disk, neededBytes);
+  const exactTypes = typesNow(archive);
+  const storageVersion = final ? committed.run.storageVersion : null;
+  await using opened = new Disposables();
+  const journal = opened.use(
+    await RunJournal.open(
+      { layout, store, run, committed, storageVersion, final, exactTypes, ...kind },
+      step,
+    ),
+  );
+  // no job goes on with rows that are half sent through another profile; what cannot be removed now, the next one removes
+  let isLeft = kind.remaps !== true;
+  opened.defer(() => (isLeft ? undefined : journal.remove().catch(() => {})));
+  const ownDuckDB = opened.use(new JobDuckDB());
+  const duckdb = await (shared ?? ownDuckDB).forJob({ ...usualMeans, tempDirectory: layout.stagingDir(run) });
+  const toParquet = duckDBConverter(duckdb.connection);
+  const converter = opened.use(
+    new BucketConverter(toParquet, (table) => exactTypes(table.name), step, badLines, signal),
+  );
+  const interrupt = interruptOn(signal, duckdb);
+  opened.defer(() => interrupt[Symbol.dispose]());
+  const all = opened.move();
+  return {
+    journal,
+    converter,
+    duckdb,
+    exactTypes,
+    async commit(changed) {
+      signal.throwIfAborted();
+      const manifest: Manifest = {
+        ...committed,
+        ...changed,
+        generation: journal.generation,
+        tool,
+        startedAt,
+        committedAt: isoOf(clock()),
+        durationMs: Math.round(performance.now() - startedMs),
+        retries: 0,
+      };
+      isLeft = true;
+      await commitRun(archive, manifest, journal, step);
+      await journal.remove();
+      step("pending-removed");
+      return manifest;
+    },
+    [Symbol.asyncDispose]: () => all[Symbol.asyncDispose](),
+  };
+}

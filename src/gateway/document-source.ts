@@ -1,0 +1,77 @@
+import type { ErrorCode } from "../model/error.ts";
+import type { FactsRequest, ListedRun, RunEntry, RunListing, RunRef, StorageFacts } from "../model/source.ts";
+import type { TimeBounds } from "../model/time.ts";
+import { withoutText } from "./documents.ts";
+import type { GatewaySource } from "./gateway.ts";
+import type { HttpSession } from "./http/http-session.ts";
+import { nullOnAbsence, nullOnRefusal } from "./optional-answer.ts";
+import { optionalFacts } from "./optional-facts.ts";
+import { requireExactRun, requireInstance } from "./request-checks.ts";
+
+/** How a gateway's documents are asked for over one transport: what it answers, and what it says where it has none. */
+export interface DocumentCalls extends Pick<GatewaySource, "document"> {
+  /** The transport's name. */
+  readonly by: string;
+  readonly instances: RunListing["instances"];
+  readonly runs: RunListing["runs"];
+  readonly currentRun: RunListing["currentRun"];
+  facts(
+    run: RunRef,
+    bounds: TimeBounds,
+    asked: FactsRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<StorageFacts>;
+  /** By which codes it says that it has nothing of it. */
+  readonly absent: {
+    readonly currentRun: readonly ErrorCode[];
+    readonly document: readonly ErrorCode[];
+    /** The document of the instance. */
+    readonly instance: readonly ErrorCode[];
+  };
+}
+
+/** All of a gateway but its rows. */
+export type DocumentSource = Pick<
+  GatewaySource,
+  "label" | "now" | "stats" | "retriesOf" | "instances" | "runs" | "facts" | "document"
+> &
+  Required<Pick<GatewaySource, "listings">>;
+
+/** The documents of a gateway over one transport; null where it says that it has none. Odd ids are never sent. */
+export function documentSource(session: HttpSession, calls: DocumentCalls): DocumentSource {
+  const { absent } = calls;
+
+  async function runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null> {
+    requireInstance(instanceId);
+    return await nullOnAbsence(["route_not_found"], () => calls.runs(instanceId, signal));
+  }
+
+  async function currentRun(instanceId: string, signal?: AbortSignal): Promise<string | null> {
+    requireInstance(instanceId);
+    return await nullOnAbsence(absent.currentRun, () => calls.currentRun(instanceId, signal));
+  }
+
+  return {
+    label: session.address.label,
+    now: () => session.now(),
+    stats: session.stats,
+    retriesOf: (run) => session.retriesOf(run),
+    listings: async () => [{ by: calls.by, instances: calls.instances, runs, currentRun }],
+    instances: calls.instances,
+    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
+      await withoutText(await runs(instanceId, signal)),
+
+    async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
+      requireExactRun(run);
+      return await optionalFacts(asked, session.notices, (ask) => calls.facts(run, bounds, ask, signal));
+    },
+
+    async document(run, kind, signal): Promise<Uint8Array | null> {
+      requireExactRun(run);
+      const codes = kind === "instance" ? absent.instance : absent.document;
+      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
+        calls.document(run, kind, signal),
+      );
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import { malformed, type WireCursor } from "./wire-cursor.ts";
+
+/** Fields that a message's descriptor does not know, by number: their bytes as they came, tags included. */
+export type UnknownPieces = Map<number, Uint8Array[]>;
+
+/** Most of them in a row: drift is a few. Each of them costs objects, hundreds of times its bytes on the wire. */
+const mostUnknown = 1000;
+
+/** Steps over the unknown field that the cursor came to, the `count`th of its row, and keeps it. Throws `malformed_row`. */
+export function keepUnknown(
+  unknown: UnknownPieces,
+  cursor: WireCursor,
+  page: Uint8Array,
+  count: number,
+): void {
+  if (count > mostUnknown) throw malformed(`a row has more than ${mostUnknown} unknown fields`);
+  cursor.skip();
+  const pieces = unknown.get(cursor.number) ?? [];
+  pieces.push(page.subarray(cursor.tagAt, cursor.pos));
+  unknown.set(cursor.number, pieces);
+}
+
+/** The members of a line that hold them: each under `#` and its number, in base64. */
+export function unknownMembers(unknown: UnknownPieces): string {
+  return [...unknown]
+    .sort(([a], [b]) => a - b)
+    .map(([number, pieces]) => `"#${number}":"${Buffer.concat(pieces).toString("base64")}"`)
+    .join(",");
+}
