@@ -249,7 +249,14 @@ const folders = {
   "gateway/adapter": { doors: ["check-source", "guarded-source", "open-adapter"], within: [] },
   "gateway/profile": {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
-    within: ["default-rest", "document-schema", "error-schema", "field-path-schema", "request-schema"],
+    within: [
+      "default-rest",
+      "document-fields",
+      "document-schema",
+      "error-schema",
+      "field-path-schema",
+      "request-schema",
+    ],
   },
   "gateway/profile/check": {
     doors: ["check-profile", "profile-check"],
