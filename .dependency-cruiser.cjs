@@ -256,7 +256,14 @@ const folders = {
       "profile-secrets",
       "profile-text",
     ],
-    within: ["default-rest", "document-schema", "error-schema", "field-path-schema", "request-schema"],
+    within: [
+      "default-rest",
+      "document-fields",
+      "document-schema",
+      "error-schema",
+      "field-path-schema",
+      "request-schema",
+    ],
   },
   "gateway/profile/check": {
     doors: ["check-profile", "profile-check"],

@@ -127,6 +127,20 @@ test("a token that Connect refuses is asked for again", async () => {
   expect(lines).toEqual(trueFactors(gateway.corvid));
 });
 
+test("facts over RPC are of no window that the unit of their bounds cannot say", async () => {
+  const profile = await loadProfile(connectProfile);
+  const { facts } = profile.rpc!.documents;
+  const inMs = { ...facts!, times: { ...facts!.times, unit: "ms" as const } };
+  const rpc = { ...profile.rpc!, documents: { ...profile.rpc!.documents, facts: inMs } };
+  await using server = await CorvidHttp.open();
+  await using gateway = openGateway(
+    { baseUrl: server.url, profile: { ...profile, rpc }, retry: quickRetry() },
+    "auto",
+  );
+  expect(await gateway.facts(judged, { from: 1n })).toBe(null);
+  expect(server.asked).toEqual([]);
+});
+
 test.each(["circle", "spiral"] as const)(
   "tokens that lead in a %s are cut behind the last new page",
   async (tokens) => {

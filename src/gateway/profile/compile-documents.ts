@@ -1,8 +1,8 @@
-import { tableNames } from "../../model/profile/table.ts";
 import type { KeyPath } from "../../model/yaml/tree.ts";
 import type { CompileContext } from "./compile-context.ts";
 import { compileRequest, type ParametersFile, type RestFile } from "./compile-request.ts";
-import type { FactFields, RestDocuments, RestRequest, RunFields } from "./profile.ts";
+import { factFields, runFields } from "./document-fields.ts";
+import type { FactFields, RestDocuments, RestRequest } from "./profile.ts";
 import type { ProfileFile } from "./profile-schema.ts";
 
 type DocumentsFile = NonNullable<ProfileFile["documents"]>;
@@ -46,11 +46,11 @@ export function compileDocuments(
     runs: runs && {
       ...request("runs", runs, { instance: true, run: false, bounds: false }),
       list: runs.list,
-      ...runFields(runs),
+      ...runFields(runs, runs.unit ?? "ns"),
     },
     facts: storage && {
       ...request("storage", storage, { ...ofRun, bounds: true }),
-      ...factFields(storage, rest, context),
+      ...restFacts(storage, rest, context),
     },
     summary: summary && request("summary", summary, ofRun),
     resources: resources && request("resources", resources, ofRun),
@@ -114,39 +114,18 @@ function requestOf(
   return request;
 }
 
-function runFields(runs: Described<"runs">): RunFields {
-  return {
-    id: runs.id,
-    started: runs.started,
-    ended: runs.ended,
-    unit: runs.unit ?? "ns",
-    status: runs.status,
-    words: runs.words ?? { RUNNING: "RUNNING", FINISHED: "FINISHED", FAILED: "FAILED" },
-    final: runs.final,
-    storageVersion: runs.storage_version,
-  };
-}
-
-function factFields(storage: Described<"storage">, rest: RestFile, context: CompileContext): FactFields {
+function restFacts(storage: Described<"storage">, rest: RestFile, context: CompileContext): FactFields {
   const at: KeyPath = ["documents", "storage"];
-  const { list, table, table_parameter: parameter } = storage;
-  if (list === undefined && parameter === undefined) {
-    context.fault(
-      at,
-      "needs list, where the tables are, or table_parameter, which asks for one",
-      "Add `list: tables`, for example.",
-    );
-  }
-  if (list !== undefined && table === undefined) {
-    context.fault(
-      at,
-      "needs table, where an entry of the list names its table",
-      "Add `table: name`, for example.",
-    );
-  }
-  const words = storage.tables ?? Object.fromEntries(tableNames.map((name) => [name, name]));
+  const from = storage.parameters?.from ?? rest.parameters?.from;
+  const to = storage.parameters?.to ?? rest.parameters?.to;
+  const asked = {
+    unit: storage.unit ?? "ns",
+    takesBounds: [from, to].every((name) => name !== undefined && name !== "none"),
+    noBounds: "no parameters of the bounds are named",
+  };
+  const fields = { ...factFields(at, storage, asked, context), tableParameter: storage.table_parameter };
   const seen = new Map<string, string>();
-  for (const [word, name] of Object.entries(words)) {
+  for (const [word, name] of Object.entries(fields.tableWords)) {
     const other = seen.get(name);
     if (other !== undefined) {
       context.fault(
@@ -157,26 +136,5 @@ function factFields(storage: Described<"storage">, rest: RestFile, context: Comp
     }
     seen.set(name, word);
   }
-  const from = storage.parameters?.from ?? rest.parameters?.from;
-  const to = storage.parameters?.to ?? rest.parameters?.to;
-  const takesBounds = [from, to].every((name) => name !== undefined && name !== "none");
-  if (storage.heeds_bounds === true && !takesBounds) {
-    context.fault(
-      [...at, "heeds_bounds"],
-      "cannot be: no parameters of the bounds are named",
-      "Name from and to under parameters, or leave heeds_bounds out.",
-    );
-  }
-  return {
-    list,
-    table: table ?? [],
-    tableWords: words,
-    tableParameter: parameter,
-    rows: storage.rows,
-    first: storage.first,
-    last: storage.last,
-    unit: storage.unit ?? "ns",
-    final: storage.final,
-    heedBounds: storage.heeds_bounds ?? takesBounds,
-  };
+  return fields;
 }

@@ -8,15 +8,10 @@ import type {
 } from "@bufbuild/protobuf";
 import type { ErrorCode } from "../../../model/error.ts";
 import { hasDerivedSeq, type RowMap } from "../../../model/profile/row-map.ts";
-import {
-  type FilterName,
-  type Table,
-  type TableName,
-  tableNames,
-  tables,
-} from "../../../model/profile/table.ts";
+import { type FilterName, type Table, type TableName, tables } from "../../../model/profile/table.ts";
 import type { KeyPath } from "../../../model/yaml/tree.ts";
 import type { PageLayout } from "../../../row/wire/page-index.ts";
+import { factFields, runFields } from "../document-fields.ts";
 import { type ErrorWord, errorWords } from "../error-schema.ts";
 import type { FactFields, RpcDocuments, RpcProfile, RpcRequest, RpcRoute, RunFields } from "../profile.ts";
 import { checkRowFields } from "./check-row-fields.ts";
@@ -492,62 +487,25 @@ class RpcCompiler {
   }
 
   #runFields(runs: Described<"runs">, request: RpcRequest): RunFields {
-    return {
-      id: runs.id,
-      started: runs.started,
-      ended: runs.ended,
-      unit: this.#unit("runs", request, runs.list, [runs.started, runs.ended], runs.unit),
-      status: runs.status,
-      words: runs.words ?? { RUNNING: "RUNNING", FINISHED: "FINISHED", FAILED: "FAILED" },
-      final: runs.final,
-      storageVersion: runs.storage_version,
-    };
+    return runFields(runs, this.#unit("runs", request, runs.list, [runs.started, runs.ended], runs.unit));
   }
 
   #factFields(storage: Described<"storage">, request: RpcRequest): FactFields {
     const at: KeyPath = ["rpc", "documents", "storage"];
-    const { list, table, table_parameter: parameter } = storage;
-    if (list === undefined && parameter === undefined) {
-      this.#context.fault(
-        at,
-        "needs list, where the tables are, or table_parameter, which asks for one",
-        "Add `list: tables`, for example.",
-      );
-    }
-    if (list !== undefined && table === undefined) {
-      this.#context.fault(
-        at,
-        "needs table, where an entry of the list names its table",
-        "Add `table: name`, for example.",
-      );
-    }
-    if (parameter !== undefined) {
+    const { list, first, last } = storage;
+    if (storage.table_parameter !== undefined) {
       this.#context.fault(
         [...at, "table_parameter"],
         "is given, and runvault cannot yet ask for the facts of one table over RPC",
         "Leave it out if all tables come without it; else leave storage out.",
       );
     }
-    const takesBounds = request.places.from !== undefined && request.places.to !== undefined;
-    if (storage.heeds_bounds === true && !takesBounds) {
-      this.#context.fault(
-        [...at, "heeds_bounds"],
-        "cannot be: its request has no fields of the bounds",
-        "Name from and to under parameters, or leave heeds_bounds out.",
-      );
-    }
-    return {
-      list,
-      table: table ?? [],
-      tableWords: storage.tables ?? Object.fromEntries(tableNames.map((name) => [name, name])),
-      tableParameter: undefined,
-      rows: storage.rows,
-      first: storage.first,
-      last: storage.last,
-      unit: this.#unit("storage", request, list, [storage.first, storage.last], storage.unit),
-      final: storage.final,
-      heedBounds: storage.heeds_bounds ?? takesBounds,
+    const asked = {
+      unit: this.#unit("storage", request, list, [first, last], storage.unit),
+      takesBounds: request.places.from !== undefined && request.places.to !== undefined,
+      noBounds: "its request has no fields of the bounds",
     };
+    return { ...factFields(at, storage, asked, this.#context), tableParameter: undefined };
   }
 }
 

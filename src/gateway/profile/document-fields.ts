@@ -1,0 +1,73 @@
+import { tableNames } from "../../model/profile/table.ts";
+import type { KeyPath } from "../../model/yaml/tree.ts";
+import type { CompileContext } from "./compile-context.ts";
+import type { FactFields, RunFields } from "./profile.ts";
+import type { ProfileFile } from "./profile-schema.ts";
+
+type DocumentsFile = NonNullable<ProfileFile["documents"]>;
+/** Where a document's values are, whatever asks for it. */
+type Fields<K extends "runs" | "storage"> = Omit<
+  Exclude<NonNullable<DocumentsFile[K]>, "none">,
+  "path" | "method" | "parameters" | "times" | "table_parameter"
+>;
+
+/** Where the values of a run are, with times in this unit. */
+export function runFields(runs: Fields<"runs">, unit: RunFields["unit"]): RunFields {
+  return {
+    id: runs.id,
+    started: runs.started,
+    ended: runs.ended,
+    unit,
+    status: runs.status,
+    words: runs.words ?? { RUNNING: "RUNNING", FINISHED: "FINISHED", FAILED: "FAILED" },
+    final: runs.final,
+    storageVersion: runs.storage_version,
+  };
+}
+
+/** Where the values of a table's facts are, with what is wrong with them as a whole told. */
+export function factFields(
+  at: KeyPath,
+  storage: Fields<"storage"> & { readonly table_parameter?: unknown },
+  asked: {
+    readonly unit: FactFields["unit"];
+    readonly takesBounds: boolean;
+    /** What a request lacks that takes none. */
+    readonly noBounds: string;
+  },
+  context: Pick<CompileContext, "fault">,
+): Omit<FactFields, "tableParameter"> {
+  const { list, table } = storage;
+  if (list === undefined && storage.table_parameter === undefined) {
+    context.fault(
+      at,
+      "needs list, where the tables are, or table_parameter, which asks for one",
+      "Add `list: tables`, for example.",
+    );
+  }
+  if (list !== undefined && table === undefined) {
+    context.fault(
+      at,
+      "needs table, where an entry of the list names its table",
+      "Add `table: name`, for example.",
+    );
+  }
+  if (storage.heeds_bounds === true && !asked.takesBounds) {
+    context.fault(
+      [...at, "heeds_bounds"],
+      `cannot be: ${asked.noBounds}`,
+      "Name from and to under parameters, or leave heeds_bounds out.",
+    );
+  }
+  return {
+    list,
+    table: table ?? [],
+    tableWords: storage.tables ?? Object.fromEntries(tableNames.map((name) => [name, name])),
+    rows: storage.rows,
+    first: storage.first,
+    last: storage.last,
+    unit: asked.unit,
+    final: storage.final,
+    heedBounds: storage.heeds_bounds ?? asked.takesBounds,
+  };
+}
