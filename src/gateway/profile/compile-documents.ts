@@ -123,18 +123,5 @@ function restFacts(storage: Described<"storage">, rest: RestFile, context: Compi
     takesBounds: [from, to].every((name) => name !== undefined && name !== "none"),
     noBounds: "no parameters of the bounds are named",
   };
-  const fields = { ...factFields(at, storage, asked, context), tableParameter: storage.table_parameter };
-  const seen = new Map<string, string>();
-  for (const [word, name] of Object.entries(fields.tableWords)) {
-    const other = seen.get(name);
-    if (other !== undefined) {
-      context.fault(
-        [...at, "tables", word],
-        `is the table that ${other} is already`,
-        "Leave one of the two.",
-      );
-    }
-    seen.set(name, word);
-  }
-  return fields;
+  return { ...factFields(at, storage, asked, context), tableParameter: storage.table_parameter };
 }

@@ -59,6 +59,18 @@ export function factFields(
       "Name from and to under parameters, or leave heeds_bounds out.",
     );
   }
+  const wordOf = new Map<string, string>();
+  for (const [word, name] of Object.entries(storage.tables ?? {})) {
+    const other = wordOf.get(name);
+    if (other !== undefined) {
+      context.fault(
+        [...at, "tables", word],
+        `is the table that ${other} is already`,
+        "Leave one of the two.",
+      );
+    }
+    wordOf.set(name, word);
+  }
   return {
     list,
     table: table ?? [],

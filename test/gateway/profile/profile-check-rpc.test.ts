@@ -162,6 +162,11 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
     /storage\.tables: no entry is of fills/,
   ],
   [
+    "a table of two names in the facts",
+    [["trades: fills, ", "trades: fills, ticks: fills, "]],
+    /storage\.tables\.ticks is the table that trades is already Leave one/,
+  ],
+  [
     "a document's run in another field",
     [["instance: desk, run: session }\n  tables", "run: desk }\n  tables"]],
     /^rpc\.documents\.summary\.parameters: .*not_found/m,
