@@ -209,7 +209,14 @@ test.each([
 test("one page by number that is all there is needs no end, and one that cannot be asked up to an instant is open", async () => {
   await using server = await serveJson((_, query) => pageOf(pages.numberTotal, query, rows.slice(0, 4)));
   const open = await read(server, profile(pages.numberTotal), { final: false });
-  expect(open).toMatchObject({ lines: rows.slice(0, 4), error: undefined, requests: 1 });
+  expect(open).toMatchObject({ lines: rows.slice(0, 4), error: undefined, requests: 2 });
+  // a total that is of each page alone is none
+  await using short = await serveJson((_, query) => {
+    const answer = pageOf(pages.numberTotal, query);
+    const { items } = JSON.parse(String(answer.body)).data;
+    return { ...answer, headers: { "x-total": String(items.length) } };
+  });
+  expect((await read(short, profile(pages.numberTotal), { final: false })).error?.code).toBe("stream_cut");
   const endless = profile({ ...pages.numberTotal, total: undefined }, request("/trades", { to: undefined }));
   const passed = { final: false, to: 1_672_531_200_000_000_000n };
   expect((await read(server, endless, passed)).error?.code).toBe("incomplete");
