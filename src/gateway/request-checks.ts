@@ -48,7 +48,7 @@ export function placeOfRun({ instanceId, runId }: RunRef): ErrorPlace {
 }
 
 /** The time, where 64 bits hold it; else throws `invalid_argument`. */
-export function checkedTime(value: Nanoseconds): Nanoseconds {
+function checkedTime(value: Nanoseconds): Nanoseconds {
   if (value >= int64Min && value <= int64Max) return value;
   throw new RunvaultError("invalid_argument", `time outside the range of 64-bit nanoseconds: ${value}`);
 }

@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { findLists } from "../../src/gateway/profile/draft/seen/find-lists.ts";
 import { readProfile } from "../../src/gateway/profile/load-profile.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { Corvid, corvidProfile } from "../fixtures/foreign/corvid/corvid.ts";
@@ -170,7 +171,9 @@ describe("runvault profile draft", () => {
       const run = /^\/bots\/a1\/runs\/([^/]+)\/fills$/.exec(pathname)?.[1];
       const key = searchParams.get("api_key");
       const rows =
-        run === "empty" ? [] : [{ run, time: 1767571200013, price: "1.5", note: `asked with ${key}` }];
+        run === "empty"
+          ? []
+          : [{ run, time: 1767571200013, price: "1.5", note: `asked with ${key}`, "venue?": "X" }];
       const answers: Record<string, unknown> = { "/bots": [{ id: "a1" }], "/bots/a1/runs": { runs } };
       const answer = run === undefined ? answers[pathname] : { rows };
       response.writeHead(key !== "5ecret-of-keys" ? 401 : answer === undefined ? 404 : 200, {
@@ -197,9 +200,22 @@ describe("runvault profile draft", () => {
     expect(stdout).toContain('run_id: { from: run }  # such as "whole"; it is the id that was asked for');
     expect(stdout).toContain('words: { running: "RUNNING?", done: "FINISHED?" }');
     expect(stdout).toContain("keys: { api_key: { env: KEY, in_address: true } }");
+    // with a ? at its end it would be a guess
+    expect(stdout).toContain('venue: ["venue?"]  # such as "X"; by its name');
     expect(stdout).not.toContain("5ecret");
     expect(asked.filter((path) => path.includes("goes-on"))).toEqual([]);
   });
+});
+
+test("no run is asked for whose id cannot stand in an address", async () => {
+  const about = { request: "GET /", mediaType: "application/json", headers: {}, cut: false };
+  const text = '[{"id":"a1","runs":["..",".","","r1",true,1.5]}]';
+  const asker = {
+    ask: async ({ path }: { readonly path: string }) =>
+      path === "/bots" ? { ...about, status: 200, text } : undefined,
+  };
+  const { runs } = await findLists(asker, undefined, undefined);
+  expect(runs).toEqual([{ instanceId: "a1", runId: "r1" }]);
 });
 
 describe("runvault profile draft --descriptors", () => {

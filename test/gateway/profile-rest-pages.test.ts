@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Pages, RestRoute } from "../../src/gateway/profile/profile.ts";
 import type { ColumnSource, RowMap } from "../../src/model/profile/row-map.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
@@ -209,11 +209,35 @@ test.each([
 test("one page by number that is all there is needs no end, and one that cannot be asked up to an instant is open", async () => {
   await using server = await serveJson((_, query) => pageOf(pages.numberTotal, query, rows.slice(0, 4)));
   const open = await read(server, profile(pages.numberTotal), { final: false });
-  expect(open).toMatchObject({ lines: rows.slice(0, 4), error: undefined, requests: 1 });
+  expect(open).toMatchObject({ lines: rows.slice(0, 4), error: undefined, requests: 2 });
+  // a total that is of each page alone is none
+  await using short = await serveJson((_, query) => {
+    const answer = pageOf(pages.numberTotal, query);
+    const { items } = JSON.parse(String(answer.body)).data;
+    return { ...answer, headers: { "x-total": String(items.length) } };
+  });
+  expect((await read(short, profile(pages.numberTotal), { final: false })).error?.code).toBe("stream_cut");
   const endless = profile({ ...pages.numberTotal, total: undefined }, request("/trades", { to: undefined }));
   const passed = { final: false, to: 1_672_531_200_000_000_000n };
   expect((await read(server, endless, passed)).error?.code).toBe("incomplete");
   expect(await read(server, endless, { ...passed, final: true })).toMatchObject({ lines: rows.slice(0, 4) });
+});
+
+test("an end that is sent in whole seconds has passed once its second has", async () => {
+  await using server = await serveJson((_, query) => pageOf(pages.numberTotal, query));
+  const route = profile(pages.numberTotal, { times: { unit: "s", from: "inclusive", to: "exclusive" } });
+  // a second of an hour ahead of the gateway's clock
+  const second = Math.floor(Date.now() / 1000) + 3600;
+  const asked = { final: false, to: BigInt(second) * 1_000_000_000n + 1n };
+  const clock = vi.spyOn(Date, "now");
+  try {
+    clock.mockReturnValue(second * 1000 + 500);
+    expect((await read(server, route, asked)).error?.code).toBe("incomplete");
+    clock.mockReturnValue(second * 1000 + 1000);
+    expect(await read(server, route, asked)).toMatchObject({ lines: rows, error: undefined });
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 test.each(["ascending", "descending"] as const)(

@@ -28,7 +28,8 @@ const near = fc
 test("a double of few digits is written as ECMAScript prints it, and any other one not at all", () => {
   fc.assert(
     fc.property(fc.oneof(near, fc.double()), (value) => {
-      expect([undefined, String(value)]).toContain(written(value));
+      const text = written(value);
+      return text === undefined || text === String(value);
     }),
     { numRuns: 20_000 },
   );

@@ -5,7 +5,7 @@ import type { RowMap } from "../../model/profile/row-map.ts";
 import type { TableName } from "../../model/profile/table.ts";
 
 /** Whether two maps take the time of a row from the same place in the same way. */
-export function isSameTime(from: RowMap, to: RowMap): boolean {
+function isSameTime(from: RowMap, to: RowMap): boolean {
   return JSON.stringify(from.columns.ts_event) === JSON.stringify(to.columns.ts_event);
 }
 

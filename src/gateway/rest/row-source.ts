@@ -378,13 +378,15 @@ function pageWalk(
 }
 
 /**
- * Whether what is asked for is closed: the run has ended, or the end that is sent has passed, by the gateway's clock, which
- * it tells in whole seconds, or by the one here.
+ * Whether what is asked for is closed: the run has ended, or the end that is sent, up to a unit later than the one that is
+ * asked for, has passed, by the gateway's clock, which it tells in whole seconds, or by the one here.
  */
-function isClosed(session: HttpSession, { parameters }: RestRoute, { run, to }: Asked): boolean {
+function isClosed(session: HttpSession, { parameters, times }: RestRoute, { run, to }: Asked): boolean {
   if (run.final === true) return true;
   if (to === undefined || parameters.to === undefined) return false;
-  return to <= BigInt(Date.now()) * 1_000_000n || to <= (session.now() ?? to - 1n);
+  const unit = nsOfUnit[times.unit];
+  const end = -floorDivide(-to, unit) * unit;
+  return end <= BigInt(Date.now()) * 1_000_000n || end <= (session.now() ?? end - 1n);
 }
 
 /** Throws `not_a_gateway` where a page of one row out of several names no next one: nothing ever would be the next. */

@@ -77,7 +77,7 @@ function ownNames({ columns }: Table): RowMap {
  * Where each column comes from, where renames, fixed values, units of whole times and words of enums and bools alone make
  * the rows canonical: every field of the message is one column. Undefined where anything else is to be done.
  */
-export function flatColumns(
+function flatColumns(
   table: Table,
   map: RowMap,
   message: DescMessage,

@@ -1,6 +1,5 @@
 import {
   create,
-  type DescField,
   type DescMessage,
   fromBinary,
   fromJson,
@@ -231,13 +230,19 @@ async function documentMessage<Desc extends DescMessage>(
   return message;
 }
 
-/** Whether a document is another one than the message: it lacks the run that the message names, or has nothing of it at all. */
+/**
+ * Whether a document is another one than the message: it has nothing of it at all; or, where the message names a run, it names
+ * none and says what the message has no field for.
+ */
 function isForeign({ fields }: DescMessage, json: JsonValue): boolean {
   if (typeof json !== "object" || json === null || Array.isArray(json)) return false;
+  const names = fields.flatMap(({ name, jsonName }) => [name, jsonName]);
   const keys = Object.keys(json);
-  const has = ({ name, jsonName }: DescField) => keys.includes(name) || keys.includes(jsonName);
-  const run = fields.find(({ name }) => name === "run_id");
-  return run === undefined ? keys.length > 0 && !fields.some(has) : !has(run);
+  const known = keys.filter((key) => names.includes(key));
+  if (known.length === keys.length) return false;
+  return names.includes("run_id")
+    ? !known.includes("run_id") && !known.includes("runId")
+    : known.length === 0;
 }
 
 /** Whether the source answers at all. Any error is an answer to that question. */

@@ -1,5 +1,6 @@
 import { visible } from "../../../model/text/visible-text.ts";
 import { shortText } from "../check/row-page.ts";
+import { pathText } from "../field-path-schema.ts";
 
 /** One line of a draft: a key, its value as YAML, and why the value is guessed; empty where nothing is to be said. */
 export interface DraftLine {
@@ -24,17 +25,15 @@ export function scalar(text: string): string {
     : visible(JSON.stringify(text));
 }
 
-/** A path in rows or answers as YAML has it: with dots, or a list of names where one has a dot. */
+/** A path in rows or answers as YAML has it: with dots, or a list of names where dots alone would not do. */
 export function pathScalar(path: readonly string[]): string {
-  if (path.length === 0) return "[]";
-  return path.some((name) => !/^[^.\s](?:[^.]*[^.\s])?$/.test(name))
-    ? `[${path.map(scalar).join(", ")}]`
-    : scalar(path.join("."));
+  const text = pathText(path);
+  return typeof text === "string" ? scalar(text) : `[${text.map(scalar).join(", ")}]`;
 }
 
 /** A value that is likely and has to be confirmed: no profile loads while the `?` behind it stands. */
 export function unsure(value: string | undefined): string {
-  return JSON.stringify(`${value ?? ""}?`);
+  return visible(JSON.stringify(`${value ?? ""}?`));
 }
 
 /** Values in a comment, a few of them. */

@@ -190,7 +190,7 @@ async function* byOffset(
  * handed out but a first page that is all that was asked for.
  *
  * Where rows keep coming, two passes over all of it would agree by chance alone. So what is not closed is not joined: one
- * answer is all of it, or it is `incomplete`.
+ * answer is all of it by its total, which a smaller page has as well, or it is `incomplete`.
  */
 async function* byNumber(
   walk: PageWalk,
@@ -206,10 +206,15 @@ async function* byNumber(
     await spool.add(rows);
   }
   const isOnePage = first.pages === 1 && first.rows >= (walk.wanted ?? Number.POSITIVE_INFINITY);
+  // a gateway that gives fewer rows than it is asked for would count pages by those it was asked for, and leave out
+  // the same rows each time, were it asked for as many as it gives or more
+  const other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
+  if (!walk.isClosed && !isOnePage && first.rows > 1) {
+    await using page = await walk.open({ [pages.send]: pages.first, [pages.size]: other });
+    for await (const _ of rowsOf(page));
+    if (totalOf(pages, page, place) !== BigInt(first.rows)) throw otherTotal(place);
+  }
   if (walk.isClosed && !isOnePage) {
-    // a gateway that gives fewer rows than it is asked for would count pages by those it was asked for, and leave out
-    // the same rows each time, were it asked for as many as it gives or more
-    const other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
     const again = new RowSum(walk.isArrivalKept);
     const second: Pass = { most: 0, pages: 0, rows: 0 };
     for await (const rows of takeRows(onePass(walk, pages, other, second), walk.wanted)) again.add(rows);
@@ -258,7 +263,7 @@ async function* onePass(
     pass.most = Math.max(pass.most, rows);
     if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
     const total = totalOf(pages, page, place);
-    if (number > 0 && total !== firstTotal) throw cut("the total is another on each page", place);
+    if (number > 0 && total !== firstTotal) throw otherTotal(place);
     firstTotal = total;
     if (total !== undefined && BigInt(pass.rows) > total) throw wrongTotal(total, pass.rows, place);
     if (rows === 0) {
@@ -308,6 +313,10 @@ function totalOf(
 
 function wrongTotal(total: bigint, got: number, place: ErrorPlace): RunvaultError {
   return cut(`${total} rows were announced, and ${got} came`, place);
+}
+
+function otherTotal(place: ErrorPlace): RunvaultError {
+  return cut("the total is another on each page", place);
 }
 
 function notClosed(place: ErrorPlace): RunvaultError {

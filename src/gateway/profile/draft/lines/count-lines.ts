@@ -46,7 +46,7 @@ function linesOf(
   const first = named(/^(?:first|earliest|min|from)/i, isTimeNode);
   const last = named(/^(?:last|latest|max|to)/i, isTimeNode);
   const final = named(/final|sealed|complete|closed|done/i, ({ kind }) => kind === "boolean");
-  const words = entries.map((entry) => scalarText(nodeAt(entry, table)) ?? "");
+  const words = [...new Set(entries.map((entry) => scalarText(nodeAt(entry, table)) ?? ""))];
   const times = [first, last].flatMap((path) => (path === undefined ? [] : [nodeAt(entries[0], path)!]));
   const { unit, reason } = timeUnitText(times);
   const optional = (key: string, path: readonly string[] | undefined): DraftLine[] =>

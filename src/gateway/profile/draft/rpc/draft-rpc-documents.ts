@@ -156,7 +156,7 @@ export function countedTables(
       namesIn(answer) {
         const entries = nodeAt(answer, list.path);
         const nodes = entries?.kind === "array" ? entries.items : [];
-        return nodes.flatMap((node) => scalarText(nodeAt(node, table.path)) ?? []);
+        return [...new Set(nodes.flatMap((node) => scalarText(nodeAt(node, table.path)) ?? []))];
       },
     };
   }

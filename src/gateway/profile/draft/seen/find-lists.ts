@@ -1,5 +1,4 @@
 import type { RunRef } from "../../../../model/source.ts";
-import { idFault } from "../../../../model/text/id-fault.ts";
 import { jsonOf, type Told } from "../../check/asker.ts";
 import { leavesOf, nodeAt } from "../../check/json-node.ts";
 import { scalarText } from "../../check/sample.ts";
@@ -8,7 +7,7 @@ import { parameterRole } from "./guessed-names.ts";
 import { type AskablePath, idName, listPaths, usualInstances, usualRuns } from "./known-paths.ts";
 import type { KnownPath } from "./openapi-paths.ts";
 import { runFieldLines, runFieldsIn, statusOf } from "./run-fields.ts";
-import { type SeenList, seenList } from "./seen-list.ts";
+import { askableId, type SeenList, seenList } from "./seen-list.ts";
 
 /** Asks where a list may be; undefined where nothing answers. */
 export interface ListAsker {
@@ -183,8 +182,7 @@ function runsOf(list: SeenList, instance: string | undefined): ListedRun[] {
 function instanceIn(node: SeenList["entries"][number]["node"]): string | undefined {
   if (node.kind !== "object") return undefined;
   const found = [...leavesOf(node)].find(([path]) => parameterRole(path.at(-1)!) === "instance");
-  const id = scalarText(found?.[1]);
-  return id === undefined || id === "" || idFault(id) !== null ? undefined : id;
+  return askableId(found?.[1]);
 }
 
 /** Lists of run ids in the entries of a list of instances. */
@@ -204,10 +202,8 @@ function runsInside({
   const runs = entries.flatMap(({ id, node }) => {
     const list = nodeAt(node, path);
     return (list?.kind === "array" ? list.items : []).flatMap((item): ListedRun[] => {
-      const runId = scalarText(item);
-      return runId === undefined || runId === "" || idFault(runId) !== null
-        ? []
-        : [{ instanceId: id, runId, status: undefined }];
+      const runId = askableId(item);
+      return runId === undefined ? [] : [{ instanceId: id, runId, status: undefined }];
     });
   });
   return { path, runs };

@@ -70,14 +70,15 @@ function idIn(
   return first && { path: first, why: "the first field that tells entries apart" };
 }
 
-/** Texts or whole numbers, none empty or twice, that can be asked for. */
+/** Texts or whole numbers, none twice, that can be asked for. */
 function areIds(nodes: readonly (JsonNode | undefined)[]): boolean {
-  const ids = nodes.map((node) =>
-    node?.kind === "number" && !/^\d+$/.test(node.text) ? undefined : scalarText(node),
-  );
-  return (
-    nodes.every((node) => node?.kind !== "boolean") &&
-    ids.every((id) => id !== undefined && id !== "" && id !== "." && id !== ".." && idFault(id) === null) &&
-    new Set(ids).size === ids.length
-  );
+  const ids = nodes.map(askableId);
+  return ids.every((id) => id !== undefined) && new Set(ids).size === ids.length;
+}
+
+/** The id that a value is: a text or a whole number that can stand in an address; undefined where it is none. */
+export function askableId(node: JsonNode | undefined): string | undefined {
+  if (node?.kind === "boolean" || (node?.kind === "number" && !/^\d+$/.test(node.text))) return undefined;
+  const id = scalarText(node);
+  return id === undefined || ["", ".", ".."].includes(id) || idFault(id) !== null ? undefined : id;
 }
