@@ -225,7 +225,7 @@ function faultsOf(
         group !== undefined
           ? `Did you mean ${group}?`
           : missing === nodes.length
-            ? `${free.length === 0 ? "Every field has a column" : `No column takes ${shortText(free.join(", "), 300)}`}. A column that the gateway does not have is \`${column.name}: absent\`.`
+            ? `${free.length === 0 ? "The rows have no field that no column takes" : `No column takes ${shortText(free.join(", "), 300)}`}. A column that the gateway does not have is \`${column.name}: absent\`.`
             : "If the gateway leaves it out where it is empty, say so: `optional: true`.",
     });
   } else if (missing === nodes.length && meant !== undefined) {
@@ -340,11 +340,14 @@ function explained(column: Column, source: FieldSource, map: RowMap, node: JsonN
     );
     if (isKnown || (node.kind === "string" && node.value === "" && source.optional === true))
       return undefined;
-    const known = source.words.map(({ wire }) => String(wire));
+    const known = source.words.map(({ wire }) => (isBareText(wire) ? JSON.stringify(wire) : String(wire)));
+    const isQuoted = source.words.some(({ wire }) => typeof wire === "string" && wire === node.text);
     return wrong(
       "unknown_word",
       `${field} has the value ${shown}, which is none of its words (${known.join(", ")})`,
-      `Say what it means in the column: \`words: { ${shown}: … }\`.`,
+      isQuoted
+        ? `Write ${shown} without quotes in \`words\`: with them it is a text, and the gateway sends none.`
+        : `Say what it means in the column: \`words: { ${shown}: … }\`.`,
       shown,
     );
   }
@@ -433,4 +436,9 @@ export function unitText(unit: TimeUnit): string {
 function yearText(ns: bigint): string {
   const year = 1970 + Number(ns / 31_556_952_000_000_000n);
   return `the year ${year}`;
+}
+
+/** Whether a word is a text that would be read as something else without its quotes. */
+function isBareText(wire: unknown): wire is string {
+  return typeof wire === "string" && /^(?:true|false|-?\d+)$/.test(wire);
 }

@@ -10,7 +10,9 @@ const parameterWords: readonly (readonly [ParameterRole, RegExp])[] = [
   ["page", /^page(?:_?(?:no|number))?$/i],
   ["run", /run|session|execution/i],
   ["instance", /instance|strateg(?:y|ies)|bots?(?:_?id)?$|desk|model|algo/i],
+  ["from", /(?:[a-z]From|_from|[a-z]After|_after)$/],
   ["from", /^(?:from|since|start|begin|after)/i],
+  ["to", /(?:[a-z]To|_to|[a-z]Before|_before)$/],
   ["to", /^(?:to|until|end|before)/i],
 ];
 
@@ -70,7 +72,11 @@ export const fieldWords: Readonly<Record<string, readonly string[]>> = {
   venue_order_id: ["exchangeOrderId", "xoid"],
   side: ["direction", "sign", "buySell", "bs"],
   price: ["px", "rate", "p"],
-  quantity: ["qty", "size", "amount", "q"],
+  quantity: ["qty", "size", "amount", "q", "origQty", "orderQty", "origSize"],
+  filled_quantity: ["executedQty", "execQty", "cumQty", "filledQty", "filledSize", "execSize"],
+  average_price: ["avgPrice", "avgPx", "averagePx"],
+  stop_price: ["stopPx", "triggerPrice"],
+  time_in_force: ["tif"],
   fee: ["commission", "f"],
   fee_currency: ["feeCcy", "feeAsset", "commissionAsset", "ccy", "fc"],
   liquidity: ["maker", "isMaker", "add"],
