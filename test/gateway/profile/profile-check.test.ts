@@ -267,6 +267,24 @@ it("what is wrong with a list is told ahead of what could not be checked for it"
   ]);
 });
 
+it("a word of runvault's own in another spelling is told", async () => {
+  const dialect: Dialect = {
+    ...dialects.epsilon,
+    rows(page, url) {
+      const reply = dialects.epsilon.rows(page, url);
+      const rows = JSON.parse(String(reply.body)) as object[];
+      return {
+        ...reply,
+        body: JSON.stringify(rows.map((row) => ({ ...row, kind: "Cancelled", type: "PEG" }))),
+      };
+    },
+  };
+  const { check } = await checkedProfile("epsilon", { dialect, edits: [["  fills:", "  orders:"]] });
+  const all = told(check!).join("\n");
+  expect(all).toMatch(/orders\.columns\.kind: .*the word for it is CANCELED.*"Cancelled": CANCELED/);
+  expect(all).not.toMatch(/columns\.type/);
+});
+
 it("a word in quotes where the gateway sends none is told", async () => {
   const edits = [["{ true: MAKER, false: TAKER }", '{ "true": MAKER, "false": TAKER }']] as const;
   const { check } = await checkedProfile("acme", { edits });
