@@ -87,6 +87,7 @@ export function timesLine({ names, known }: AskablePath, time: DraftLine | undef
     ...(told === undefined && ofRows !== undefined
       ? ["the unit is that of the rows, which need not be that of bounds"]
       : []),
+    ...((told ?? ofRows) === "rfc3339" ? ["{ rfc3339: ms } if it reads no more than three decimals"] : []),
     "no row shows whether one of exactly that time is in the answer: look it up",
   ];
   const value = `{ unit: ${unsure(told ?? ofRows)}, ${ends.join(", ")} }`;
