@@ -141,6 +141,25 @@ describe("runvault profile draft", () => {
     expect(gateway.requests.length).toBeLessThanOrEqual(60);
   });
 
+  it.each([
+    [{ next: "" }, 'pages: "none?"  # page.next is empty here'],
+    [
+      { offset: 0, total: 99 },
+      'pages: { by: offset, send: "offset?", total: page.total }  # page.total says 99',
+    ],
+    [{ total: 99 }, 'pages: "?"  # page.total says 99, and 8 rows came'],
+  ])("does not take an answer for all there is that has %o beside its rows", async (page, wanted) => {
+    await using gateway = await ForeignGateway.open({
+      ...dialects.acme,
+      rows(rows, url) {
+        const reply = dialects.acme.rows(rows, url);
+        return { ...reply, body: JSON.stringify({ ...JSON.parse(String(reply.body)), page }) };
+      },
+    });
+    const line = ["profile", "draft", "--gateway", gateway.url, "--profile", join(folder, "access.yaml")];
+    expect((await runInside(line, { env })).stdout).toContain(wanted);
+  });
+
   it("says what to do where no list leads to a run, and drafts what a document alone says", async () => {
     await using gateway = await ForeignGateway.open(dialects.corona);
     const bare = await runInside(["profile", "draft", "--gateway", gateway.url]);

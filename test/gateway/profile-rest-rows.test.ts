@@ -216,27 +216,30 @@ const times = [
 ];
 const timed = times.map((ts, i) => row(ts, i));
 
-for (const fromKind of ["inclusive", "exclusive"] as const) {
-  for (const toKind of ["inclusive", "exclusive"] as const) {
-    test(`bounds in milliseconds, ${fromKind} and ${toKind}, bring what was asked for to the nanosecond`, async () => {
+/** A bound of whole milliseconds: a count, or RFC 3339 with three decimals. */
+function msOf(text: string): bigint {
+  return /^\d{4}-\S+\.\d{3}Z$/.test(text) ? BigInt(Date.parse(text)) : BigInt(text);
+}
+
+const ends = ["inclusive", "exclusive"] as const;
+for (const unit of [{ unit: "ms" }, { unit: "rfc3339", step: "ms" }] as const) {
+  for (const [fromKind, toKind] of ends.flatMap((from) => ends.map((to) => [from, to] as const))) {
+    test(`bounds in ${unit.unit} to the millisecond, ${fromKind} and ${toKind}, bring what was asked for to the nanosecond`, async () => {
       await using server = await serveJson((_, query) => {
         const after = query.get("after");
         const before = query.get("before");
         const kept = timed.filter((_, i) => {
           const ts = times[i]!;
-          if (
-            after !== null &&
-            (fromKind === "inclusive" ? ts < BigInt(after) * ms : ts <= BigInt(after) * ms)
-          )
+          if (after !== null && (fromKind === "inclusive" ? ts < msOf(after) * ms : ts <= msOf(after) * ms))
             return false;
           return (
-            before === null || (toKind === "inclusive" ? ts <= BigInt(before) * ms : ts < BigInt(before) * ms)
+            before === null || (toKind === "inclusive" ? ts <= msOf(before) * ms : ts < msOf(before) * ms)
           );
         });
         return { body: itemsText(kept.slice(0, Number(query.get("max") ?? 100))) };
       });
       const profile = profileOf({
-        tables: { fills: fillsRoute({ times: { unit: "ms", from: fromKind, to: toKind } }) },
+        tables: { fills: fillsRoute({ times: { ...unit, from: fromKind, to: toKind } }) },
       });
       for (const from of [undefined, ...times]) {
         for (const to of [undefined, -ms, 0n, 1n, ms, 2n * ms + 5n]) {

@@ -100,7 +100,9 @@ function notAsAsked({ from, to }: Window, line: string): RunvaultError {
     "history_identity_conflict",
     `asked for one row in [${from}, ${to}), the gateway sent ${rowText(line)}`,
     {
-      hint: "Report it to the gateway's operator: it does not answer what it is asked. Nothing of this table is proven.",
+      hint:
+        "The gateway does not answer what it is asked: where a profile says how bounds are written (`times`), hold it " +
+        "against the gateway by `runvault profile check`; else report it to the operator. Nothing of this table is proven.",
     },
   );
 }

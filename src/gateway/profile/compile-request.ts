@@ -37,7 +37,7 @@ export function compileRequest(
       fixed: own.parameters?.fixed ?? rest.parameters?.fixed ?? {},
     },
     times: {
-      unit: own.times?.unit ?? rest.times?.unit ?? "ns",
+      ...(own.times?.unit ?? rest.times?.unit ?? { unit: "ns" }),
       from: own.times?.from ?? rest.times?.from ?? "inclusive",
       to: own.times?.to ?? rest.times?.to ?? "exclusive",
     },

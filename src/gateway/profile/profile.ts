@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethodUnary, JsonObject } from "@bufbuild/protobuf";
 import type { ErrorCode } from "../../model/error.ts";
-import type { RowMap, TimeUnit } from "../../model/profile/row-map.ts";
+import type { CountUnit, RowMap, TimeUnit } from "../../model/profile/row-map.ts";
 import type { FilterName, TableName } from "../../model/profile/table.ts";
 import type { PageLayout } from "../../row/wire/page-index.ts";
 
@@ -58,6 +58,8 @@ export interface RestRequest {
   /** How bounds are written. `to` is exclusive on our side: an inclusive one is sent a unit less. */
   readonly times: {
     readonly unit: TimeUnit;
+    /** With RFC 3339, how finely the gateway reads it; without it to the nanosecond. */
+    readonly step?: CountUnit | undefined;
     readonly from: "inclusive" | "exclusive";
     readonly to: "inclusive" | "exclusive";
   };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { timeUnits } from "../../model/profile/row-map.ts";
+import { countUnits, timeUnits } from "../../model/profile/row-map.ts";
 import type { FilterName } from "../../model/profile/table.ts";
 import { headerNamePattern } from "../options.ts";
 import { dottedPath, fieldPathSchema, listPathSchema } from "./field-path-schema.ts";
@@ -33,7 +33,10 @@ export const pathSchema = z
     } else {
       const odd = path.replace(/\{(?:run|instance)\}/g, "").match(/[{}][^/]*/);
       if (odd !== null)
-        raise("may have {run} and {instance} in it, and nothing else in braces", "Correct the braces.");
+        raise(
+          "may have {run} and {instance} in it, and nothing else in braces",
+          "Write {run} where the id of a run stands, and {instance} where that of an instance does.",
+        );
     }
   });
 
@@ -116,9 +119,27 @@ const bound = (end: string) =>
 
 export const unitSchema = z.enum(timeUnits, { error: `must be one of ${timeUnits.join(", ")}` });
 
+/** A unit of bounds, and how finely a gateway reads RFC 3339. */
+const boundUnitSchema = z
+  .union(
+    [
+      unitSchema,
+      z.strictObject({ rfc3339: z.enum(countUnits, { error: `must be one of ${countUnits.join(", ")}` }) }),
+    ],
+    {
+      error: `must be one of ${timeUnits.join(", ")}, or { rfc3339: ms } where the gateway reads RFC 3339 no finer`,
+    },
+  )
+  .transform((unit) =>
+    typeof unit === "string" ? { unit } : { unit: "rfc3339" as const, step: unit.rfc3339 },
+  );
+
 export const timesSchema = z
   .strictObject({
-    unit: unitSchema.optional().meta({ description: "how times are written in requests; without it ns" }),
+    unit: boundUnitSchema.optional().meta({
+      description:
+        "how times are written in requests; without it ns; { rfc3339: ms } where the gateway reads no more than three decimals",
+    }),
     from: bound("earliest"),
     to: bound("latest"),
   })

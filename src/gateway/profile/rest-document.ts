@@ -112,7 +112,8 @@ function requestSettings({ path, method, parameters, times }: RestRequest): Sett
   settings.set("parameters.to", to ?? "none");
   settings.set("parameters.limit", limit ?? "none");
   settings.set("parameters.fixed", fixed);
-  for (const key of ["unit", "from", "to"] as const) settings.set(`times.${key}`, times[key]);
+  settings.set("times.unit", times.step === undefined ? times.unit : { [times.unit]: times.step });
+  for (const key of ["from", "to"] as const) settings.set(`times.${key}`, times[key]);
   return settings;
 }
 

@@ -1,7 +1,7 @@
 import { type FilterName, type TableName, tableNamed } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { Profile, RestRoute } from "../profile/profile.ts";
-import { boundsTaken, nsOfUnit } from "./written-bounds.ts";
+import { boundsTaken, stepOf } from "./written-bounds.ts";
 
 /** What differs of a table's route from the contract, as the profile of this name says it. */
 export function routeTraitsOf(
@@ -11,7 +11,7 @@ export function routeTraitsOf(
 ): RouteTraits {
   const map = maps[table];
   const names = (column: string) => map === undefined || map.columns[column]?.kind === "field";
-  const bounds = { ...boundsTaken(route), stepNs: nsOfUnit[route.times.unit] };
+  const bounds = { ...boundsTaken(route), stepNs: stepOf(route.times) };
   const filters = tableNamed(table).filters.filter(
     (filter: FilterName) => route.parameters.filters[filter] !== undefined,
   );

@@ -21,7 +21,7 @@ import { takeRows, wholeLines } from "./pages/take-rows.ts";
 import { type FilterKnowledge, type FilterProbe, notThere, requireFiltered } from "./require-filtered.ts";
 import { restCall } from "./rest-call.ts";
 import type { RestClient } from "./rest-client.ts";
-import { nsOfUnit, writeBounds } from "./written-bounds.ts";
+import { stepOf, writeBounds } from "./written-bounds.ts";
 
 /** What rows are asked for, in the profile's words. */
 export interface RowRoute {
@@ -225,7 +225,7 @@ async function* rowsBehindClipped(
     yield chunk;
   }
   if (!isEmpty || (last?.rows ?? 0) === 0 || asked.from === undefined) return;
-  const unit = nsOfUnit[source.route.times.unit];
+  const unit = stepOf(source.route.times);
   const from = (floorDivide(asked.from, unit) + 1n) * unit;
   if (asked.to !== undefined && from >= asked.to) return;
   for await (const _ of rowsWithin(source, { ...asked, from }, reading, () => {})) {

@@ -2,7 +2,7 @@ import type { TimeUnit } from "../../model/profile/row-map.ts";
 import { floorDivide, formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 import type { RestRequest } from "../profile/profile.ts";
 
-/** Nanoseconds of a unit; RFC 3339 is written with all nine decimals. */
+/** Nanoseconds of a unit; RFC 3339 can say each. */
 export const nsOfUnit: Readonly<Record<TimeUnit, bigint>> = {
   ns: 1n,
   us: 1_000n,
@@ -10,6 +10,23 @@ export const nsOfUnit: Readonly<Record<TimeUnit, bigint>> = {
   s: 1_000_000_000n,
   rfc3339: 1n,
 };
+
+/** The finest difference of two bounds, in nanoseconds. */
+export function stepOf({ unit, step }: RestRequest["times"]): bigint {
+  return nsOfUnit[step ?? unit];
+}
+
+const decimals = { ns: 9, us: 6, ms: 3, s: 0 } as const;
+
+/** An instant as a bound is written, rounded down to its step: RFC 3339 with as many decimals as the gateway reads. */
+export function boundText(ns: Nanoseconds, times: RestRequest["times"]): string {
+  const step = stepOf(times);
+  const count = floorDivide(ns, step);
+  if (times.unit !== "rfc3339") return count.toString();
+  const text = formatTime(count * step).slice(0, -1);
+  const most = decimals[times.step ?? "ns"];
+  return `${most === 0 ? text.slice(0, -10) : text.slice(0, text.length - 9 + most)}Z`;
+}
 
 /** Bounds as a gateway takes them, and what has to be taken off its rows again. */
 export interface WrittenBounds {
@@ -35,8 +52,8 @@ export function writeBounds(
   { parameters, times }: Pick<RestRequest, "parameters" | "times">,
   { from, to }: TimeBounds,
 ): WrittenBounds {
-  const unit = nsOfUnit[times.unit];
-  const write = (count: bigint) => (times.unit === "rfc3339" ? formatTime(count) : count.toString());
+  const unit = stepOf(times);
+  const write = (count: bigint) => boundText(count * unit, times);
   let fromText: string | undefined;
   let clipFrom: ClipSide | undefined;
   if (from !== undefined && parameters.from === undefined) clipFrom = { bound: from, farthest: undefined };

@@ -2,7 +2,9 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 
 /** How a gateway writes an instant: as a count since 1970, a number or its text, or as RFC 3339. */
-export const timeUnits = ["ns", "us", "ms", "s", "rfc3339"] as const;
+export const countUnits = ["ns", "us", "ms", "s"] as const;
+export const timeUnits = [...countUnits, "rfc3339"] as const;
+export type CountUnit = (typeof countUnits)[number];
 export type TimeUnit = (typeof timeUnits)[number];
 
 /** Names of the objects a value lies in, and last its own: `["instrument", "symbol"]`. */

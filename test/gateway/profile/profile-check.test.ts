@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { allFindings, type ProfileCheck } from "../../../src/gateway/profile/check/profile-check.ts";
 import { checkedProfile } from "../../fixtures/foreign/checked-profile.ts";
-import type { Faults } from "../../fixtures/foreign/foreign-gateway.ts";
+import type { Dialect, Faults } from "../../fixtures/foreign/foreign-gateway.ts";
 import { type DialectName, dialects } from "../../fixtures/foreign/foreign-gateways.ts";
 import { wrongProfiles } from "../../fixtures/foreign/wrong-profiles.ts";
 
@@ -206,6 +206,89 @@ describe("a gateway that does not do as its profile says", () => {
     const { check } = await checkedProfile("acme", { faults: { ties: "query" } });
     expect(told(check!)).toEqual([]);
   });
+});
+
+/** A gateway that takes nine decimals of RFC 3339 and reads three, as many do whose rows have no more. */
+const readsThree: Dialect = {
+  ...dialects.epsilon,
+  grainNs: 1_000_000n,
+  rowsAsked(url) {
+    const cut = new URL(url);
+    for (const name of ["since", "until"]) {
+      const text = url.searchParams.get(name);
+      if (text !== null) cut.searchParams.set(name, text.replace(/(\.\d{3})\d+Z$/, "$1Z"));
+    }
+    return dialects.epsilon.rowsAsked(cut);
+  },
+};
+const toMilliseconds = ["times: { unit: rfc3339,", "times: { unit: { rfc3339: ms },"] as const;
+
+it("a gateway that does not read the last decimals of a bound is told, and the profile can say so", async () => {
+  const { check } = await checkedProfile("epsilon", { dialect: readsThree });
+  expect(told(check!)).toEqual([
+    expect.stringMatching(/fills\.times\.unit: .*until=\S+000001Z lacks the rows .*unit: \{ rfc3339: ms \}/),
+  ]);
+  const edits = [toMilliseconds];
+  const right = await checkedProfile("epsilon", { dialect: readsThree, edits });
+  expect(told(right.check!)).toEqual([]);
+  expect(right.requests.join(" ")).toMatch(/until=[^&]*\.\d{3}Z/);
+  const wrongWord = await checkedProfile("epsilon", {
+    edits: [["unit: rfc3339,", "unit: { rfc3339: days },"]],
+  });
+  expect(wrongWord.faults).toMatchObject([
+    { message: expect.stringContaining("must be one of ns, us, ms, s") },
+  ]);
+});
+
+it.each([
+  [
+    "a cursor",
+    { next_cursor: "b2" },
+    /documents\.runs: 2 entries came, and there is a next page in next_cursor: b2/,
+  ],
+  ["a total", { total: 7 }, /documents\.runs: 2 entries came, and total says 7/],
+])("a list of runs that goes on behind its first page is told: by %s", async (_, more, wanted) => {
+  const dialect: Dialect = {
+    ...dialects.epsilon,
+    document: (url, world) => {
+      const document = dialects.epsilon.document(url, world);
+      return document && url.pathname === "/v1/runs" ? { ...document, ...more } : document;
+    },
+  };
+  const { check } = await checkedProfile("epsilon", { dialect });
+  expect(told(check!).join("\n")).toMatch(wanted);
+});
+
+it("what is wrong with a list is told ahead of what could not be checked for it", async () => {
+  const { check } = await checkedProfile("acme", { edits: [["X-Key:", "X-Other:"]] });
+  expect(told(check!)).toEqual([
+    expect.stringMatching(/documents\.instances\.path: .*401/),
+    expect.stringMatching(/no run is known/),
+  ]);
+});
+
+it("a word of runvault's own in another spelling is told", async () => {
+  const dialect: Dialect = {
+    ...dialects.epsilon,
+    rows(page, url) {
+      const reply = dialects.epsilon.rows(page, url);
+      const rows = JSON.parse(String(reply.body)) as object[];
+      return {
+        ...reply,
+        body: JSON.stringify(rows.map((row) => ({ ...row, kind: "Cancelled", type: "PEG" }))),
+      };
+    },
+  };
+  const { check } = await checkedProfile("epsilon", { dialect, edits: [["  fills:", "  orders:"]] });
+  const all = told(check!).join("\n");
+  expect(all).toMatch(/orders\.columns\.kind: .*the word for it is CANCELED.*"Cancelled": CANCELED/);
+  expect(all).not.toMatch(/columns\.type/);
+});
+
+it("a word in quotes where the gateway sends none is told", async () => {
+  const edits = [["{ true: MAKER, false: TAKER }", '{ "true": MAKER, "false": TAKER }']] as const;
+  const { check } = await checkedProfile("acme", { edits });
+  expect(told(check!)[0]).toMatch(/none of its words \("true", "false"\).*without quotes/);
 });
 
 function told(check: ProfileCheck): string[] {

@@ -362,7 +362,7 @@ rest: { base: /v1, parameters: { run: r, limit: n, filters: { symbol: s } }, pag
 rows: { numbers: exact, fields: freeze, ties: arrival, columns: { seq: derived, ts_event: { from: t, unit: s }, symbol: run } }
 tables:
   fills: { path: /fills, columns: { symbol: { from: absent }, trade_id: ["a.b", c], side: { from: side, words: { 1: BUY, "1.0": SELL, true: "no" } } } }
-  bars: { path: /bars, order: descending, dropped: [{ from: debug.level, lossy: true }], rows: { lines: true, media_types: [text/plain] }, pages: none }
+  bars: { path: /bars, times: { unit: { rfc3339: us } }, order: descending, dropped: [{ from: debug.level, lossy: true }], rows: { lines: true, media_types: [text/plain] }, pages: none }
 `,
     "documents and errors": `${head}
 rest: { parameters: { run: r, instance: i, from: f, to: t }, times: { unit: rfc3339 }, keys: { api_key: { env: KEY, in_address: true } } }
@@ -394,8 +394,11 @@ tables: { fills: { path: /f }, orders: none }
 
 test("the published schema takes the example, and the default profile as it is shown", async () => {
   const accepts = new Ajv2020({ strict: false }).compile(profileJsonSchema());
-  for (const text of [await readFile(acme, "utf8"), profileText(await loadProfile("default"))]) {
-    expect(accepts(parse(text)) || accepts.errors).toBe(true);
+  const text = await readFile(acme, "utf8");
+  const finer = text.replace("times: { unit: ms", "times: { unit: { rfc3339: ms }");
+  expect(finer).not.toBe(text);
+  for (const one of [text, finer, profileText(await loadProfile("default"))]) {
+    expect(accepts(parse(one)) || accepts.errors).toBe(true);
   }
 });
 

@@ -1,10 +1,10 @@
 import { RunvaultError } from "../../../model/error.ts";
 import { isTableName, type TableName } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
-import { countText } from "../../../model/text/plural.ts";
+import { agreeing, countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
 import { instantIn, truthOf } from "../../rest/field-values.ts";
-import { nsOfUnit } from "../../rest/written-bounds.ts";
+import { boundText, stepOf } from "../../rest/written-bounds.ts";
 import type { FactFields, RunFields } from "../profile.ts";
 import {
   type AskedFor,
@@ -17,9 +17,9 @@ import {
 import { likeliest, unitText } from "./column-look.ts";
 import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "./json-node.ts";
 import type { DocumentCheck, Finding } from "./profile-check.ts";
-import { pathText, shortText } from "./row-page.ts";
+import { pathText, shortText, signOfNext, signOfTotal } from "./row-page.ts";
 import { scalarText } from "./sample.ts";
-import { boundText, isLikelyTime, likelyUnit } from "./times.ts";
+import { isLikelyTime, likelyUnit } from "./times.ts";
 
 /** A run that some document names. */
 export interface SeenRun extends RunRef {
@@ -149,6 +149,7 @@ export class DocumentChecks {
         }
       }
     }
+    findings.push(...pagedList(answer, document.list, key, entries.length));
     this.#tell(
       "instances",
       answer,
@@ -200,6 +201,7 @@ export class DocumentChecks {
       ],
     ];
     if (words.size > 0) read.push(["status", [...words].join(", ")]);
+    findings.push(...pagedList(answer, document.list, key, entries.length));
     this.#tell(
       `runs of ${instanceId}`,
       answer,
@@ -299,13 +301,13 @@ export class DocumentChecks {
     )
       return;
     // a unit behind the first row, whatever side of the bound it lies on
-    const to = first + 2n * nsOfUnit[document.times.unit];
+    const to = first + 2n * stepOf(document.times);
     if (rows < 2n || to >= last) return;
     const told = await this.#told(document, {
       ...asked,
       ...namedTable(document, table),
-      from: boundText(first, document.times.unit),
-      to: boundText(to, document.times.unit),
+      from: boundText(first, document.times),
+      to: boundText(to, document.times),
     });
     const node = told?.status === 200 ? jsonOf(told) : undefined;
     const list = document.list === undefined ? undefined : nodeAt(node, document.list);
@@ -602,4 +604,29 @@ function readFacts(
     findings.push(missingIn(entry, document.final, `${key}.final`, `the entry of ${table}`, "true or false"));
   }
   return { rows: BigInt(rows), first, last };
+}
+
+/** A list has to come whole: an answer that says it goes on lacks runs that nobody would miss. */
+function pagedList(
+  { told, node }: { readonly told: Told; readonly node: JsonNode },
+  list: readonly string[],
+  key: string,
+  entries: number,
+): Finding[] {
+  const route = { rows: { form: "array", path: list, mediaTypes: [json] } } as const;
+  const next = signOfNext(told, node, route);
+  const total = signOfTotal(told, node, route, entries + 1);
+  if (next === undefined && total === undefined) return [];
+  const seen =
+    next === undefined
+      ? `${total!.where} says ${total!.total}`
+      : `there is a next page in ${next.where}: ${shortText(next.value)}`;
+  return [
+    {
+      kind: "page_kind",
+      key,
+      message: `${entries} ${agreeing(entries, "entry", "entries")} came, and ${seen}`,
+      hint: "Lists are asked for once: have all of one come at once, such as by `parameters: { fixed: { limit: 1000 } }` with the gateway's own name, or name the others under `documents.given`.",
+    },
+  ];
 }

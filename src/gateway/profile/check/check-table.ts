@@ -251,7 +251,7 @@ function rpcStatusHint(status: number): string {
 function statusHint(status: number): string {
   if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
   if (status === 404 || status === 405)
-    return "The gateway has no such path, or no such run: look up the path.";
+    return "The gateway has no such path, or no such run: look up the path, and what it calls the run.";
   if (status >= 500) return "The gateway failed: its log may say why.";
   return "The gateway does not like a parameter: look up their names and forms.";
 }

@@ -225,7 +225,7 @@ function faultsOf(
         group !== undefined
           ? `Did you mean ${group}?`
           : missing === nodes.length
-            ? `${free.length === 0 ? "Every field has a column" : `No column takes ${shortText(free.join(", "), 300)}`}. A column that the gateway does not have is \`${column.name}: absent\`.`
+            ? `${free.length === 0 ? "The rows have no field that no column takes" : `No column takes ${shortText(free.join(", "), 300)}`}. A column that the gateway does not have is \`${column.name}: absent\`.`
             : "If the gateway leaves it out where it is empty, say so: `optional: true`.",
     });
   } else if (missing === nodes.length && meant !== undefined) {
@@ -256,6 +256,23 @@ const ownWords: Readonly<Record<string, readonly string[]>> = {
   liquidity: ["MAKER", "TAKER", ""],
 };
 
+const orderSteps = ["SUBMITTED", "ACCEPTED", "REJECTED", "PARTIALLY_FILLED", "FILLED", "CANCELED", "EXPIRED"];
+
+/** Columns that may have other words than these, but none of these in another spelling. */
+const spellings: Readonly<Record<string, readonly string[]>> = {
+  "orders.kind": [...orderSteps, "CANCEL_REQUESTED"],
+  "orders.status": [...orderSteps, "PENDING_CANCEL"],
+  "orders.type": ["MARKET", "LIMIT", "STOP_MARKET", "STOP_LIMIT"],
+  "orders.time_in_force": ["GTC", "IOC", "FOK", "DAY"],
+  "events.severity": ["DEBUG", "INFO", "WARNING", "ERROR"],
+};
+
+/** The word that a value is in another spelling: `limit`, `Cancelled`, `stop-limit`. */
+function otherSpelling(words: readonly string[], value: string): string | undefined {
+  const plain = (text: string) => text.toUpperCase().replaceAll(/[-_ ]/g, "").replace("CANCELL", "CANCEL");
+  return words.includes(value) ? undefined : words.find((word) => plain(word) === plain(value));
+}
+
 /** A value that the column can hold, and that nothing which reads the archive knows. */
 function foreignWord(
   { name }: Column,
@@ -263,9 +280,21 @@ function foreignWord(
   node: JsonNode,
   key: string,
 ): ValueFault | undefined {
-  const known = ownWords[key.startsWith("tables.order_book.") ? `order_book.${name}` : name];
-  if (known === undefined || node.kind !== "string") return undefined;
+  if (node.kind !== "string") return undefined;
   const becomes = words?.find(({ wire }) => wire === node.value)?.column ?? node.value;
+  const table = /(?:^|\.)tables\.(\w+)\./.exec(key)?.[1];
+  const meant = otherSpelling(spellings[`${table}.${name}`] ?? [], becomes);
+  if (meant !== undefined) {
+    const shown = shortText(node.text);
+    return {
+      kind: "unknown_word",
+      message: `${pathText(path)} has the value ${shown}, and the word for it is ${meant}`,
+      hint: `Say so: \`words: { ${shown}: ${meant} }\`.`,
+      about: becomes,
+    };
+  }
+  const known = ownWords[table === "order_book" ? `order_book.${name}` : name];
+  if (known === undefined) return undefined;
   if (known.includes(becomes)) return undefined;
   const own = known.filter((word) => word !== "").join(" or ");
   const shown = shortText(node.text);
@@ -340,11 +369,14 @@ function explained(column: Column, source: FieldSource, map: RowMap, node: JsonN
     );
     if (isKnown || (node.kind === "string" && node.value === "" && source.optional === true))
       return undefined;
-    const known = source.words.map(({ wire }) => String(wire));
+    const known = source.words.map(({ wire }) => (isBareText(wire) ? JSON.stringify(wire) : String(wire)));
+    const isQuoted = source.words.some(({ wire }) => typeof wire === "string" && wire === node.text);
     return wrong(
       "unknown_word",
       `${field} has the value ${shown}, which is none of its words (${known.join(", ")})`,
-      `Say what it means in the column: \`words: { ${shown}: … }\`.`,
+      isQuoted
+        ? `Write ${shown} without quotes in \`words\`: with them it is a text, and the gateway sends none.`
+        : `Say what it means in the column: \`words: { ${shown}: … }\`.`,
       shown,
     );
   }
@@ -433,4 +465,9 @@ export function unitText(unit: TimeUnit): string {
 function yearText(ns: bigint): string {
   const year = 1970 + Number(ns / 31_556_952_000_000_000n);
   return `the year ${year}`;
+}
+
+/** Whether a word is a text that would be read as something else without its quotes. */
+function isBareText(wire: unknown): wire is string {
+  return typeof wire === "string" && /^(?:true|false|-?\d+)$/.test(wire);
 }

@@ -128,5 +128,6 @@ export interface ProfileCheck {
 
 /** All that was found, documents first. */
 export function allFindings({ findings, documents, tables }: ProfileCheck): readonly Finding[] {
-  return [...findings, ...documents.flatMap((one) => one.findings), ...tables.flatMap((one) => one.findings)];
+  // what is wrong with a document is why no run is known
+  return [...documents.flatMap((one) => one.findings), ...findings, ...tables.flatMap((one) => one.findings)];
 }

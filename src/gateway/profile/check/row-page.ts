@@ -2,6 +2,7 @@ import { nextLink } from "../../rest/pages/next-page.ts";
 import type { NextPlace, Pages, RestRoute, RowForm } from "../profile.ts";
 import { jsonOf, type Told } from "./asker.ts";
 import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt, readJsonText } from "./json-node.ts";
+import { scalarText } from "./sample.ts";
 
 /** The rows of one answer, or why there are none to be read. */
 export type RowPage =
@@ -158,8 +159,40 @@ export function fieldsAround(
     .map(([path, node]) => [pathText(path), node] as const);
 }
 
+const totalNames =
+  /^(?:x-)?(?:total|count)(?:[-_]?(?:count|items|entries|results|records|rows|size))?$|[a-z_-]total$/i;
+
+/** Where an answer has a number of all rows, at least so many, by the field's path or the header's name. */
+export function signOfTotal(
+  { headers }: Told,
+  around: JsonNode | undefined,
+  route: Pick<RestRoute, "rows">,
+  least: number,
+): { readonly where: string; readonly isHeader: boolean; readonly total: number } | undefined {
+  const named = [
+    ...fieldsAround(around, route).map(
+      ([where, node]) => [where, where.split(".").at(-1)!, scalarText(node) ?? "", false] as const,
+    ),
+    ...Object.entries(headers).map(([name, text]) => [name, name, text, true] as const),
+  ];
+  for (const [where, name, text, isHeader] of named) {
+    if (totalNames.test(name) && /^\d{1,15}$/.test(text) && Number(text) >= least)
+      return { where, isHeader, total: Number(text) };
+  }
+  return undefined;
+}
+
 const nextNames =
   /^(?:next|cursor|continuation|after|more)|next(?:page|cursor|token|link|url)?$|(?:page|cursor)_?token$/i;
+
+/** A field beside the rows that is called as the way to a next page, and is empty: this answer may be the last page. */
+export function emptyNext(around: JsonNode | undefined, route: Pick<RestRoute, "rows">): string | undefined {
+  return fieldsAround(around, route).find(
+    ([where, node]) =>
+      nextNames.test(where.split(".").at(-1)!) &&
+      (node.kind === "null" || (node.kind === "string" && node.value === "")),
+  )?.[0];
+}
 
 /** What of an answer looks like the way to a next page, as the profile would name it; undefined where nothing does. */
 export function signOfNext(

@@ -1,7 +1,6 @@
 import { type TimeUnit, timeUnits } from "../../../model/profile/row-map.ts";
-import { floorDivide, formatTime, type Nanoseconds, parseTime } from "../../../model/time.ts";
+import { type Nanoseconds, parseTime } from "../../../model/time.ts";
 import { instantIn } from "../../rest/field-values.ts";
-import { nsOfUnit } from "../../rest/written-bounds.ts";
 
 const earliest = parseTime("1990-01-01");
 const latest = parseTime("2100-01-01");
@@ -17,11 +16,6 @@ export function likelyUnit(text: string): TimeUnit | undefined {
     const ns = instantIn(text, unit);
     return ns !== undefined && isLikelyTime(ns);
   });
-}
-
-/** An instant as a bound is written, rounded down to the unit. */
-export function boundText(ns: Nanoseconds, unit: TimeUnit): string {
-  return unit === "rfc3339" ? formatTime(ns) : floorDivide(ns, nsOfUnit[unit]).toString();
 }
 
 /** How many digits a count has ahead of its point. */

@@ -350,17 +350,18 @@ class RpcCompiler {
       if (stamps.length < kinds.length) {
         this.#context.fault(here, "are a Timestamp and something else", "Name two fields of one kind.");
       }
-      if (times?.unit !== undefined && times.unit !== "rfc3339") {
+      if (times?.unit !== undefined && times.unit.unit !== "rfc3339") {
         this.#context.fault(here, "have a unit, and a Timestamp has its own", "Leave unit out.");
       }
-      return { unit: "rfc3339", ...ends };
+      return { unit: "rfc3339", ...times?.unit, ...ends };
     }
-    const unit = times?.unit ?? "ns";
+    const written = times?.unit ?? { unit: "ns" };
+    const { unit } = written;
     const isText = kinds.some((field) => kindText(field) === "string");
     if (unit === "rfc3339" && kinds.length > 0 && !isText) {
       this.#context.fault(here, "are RFC 3339, which an integer cannot hold", "Name the unit of the count.");
     }
-    return { unit, ...ends };
+    return { ...written, ...ends };
   }
 
   #layout(

@@ -59,7 +59,7 @@ export function columnLines(
       return valueLine(
         table.name,
         column,
-        { field: only, why: "no other field is a time" },
+        { field: only, why: otherTimes(fields, only) },
         rows,
         about(only.path),
       );
@@ -302,4 +302,14 @@ function wordsText(
     words: `{ ${pairs.join(", ")} }`,
     reason: `${enumerated === undefined ? "values seen are" : "values are"} ${seen}: say what each means`,
   };
+}
+
+/** Why a row's only time is taken where none is named as the one when it was learned of. */
+function otherTimes(fields: readonly Field[], time: Field): string {
+  const others = fields.filter(
+    (field) => field !== time && field.nodes.length > 0 && field.nodes.every(isTimeNode),
+  );
+  return others.length === 0
+    ? "no other field is a time"
+    : `other times, if one of them is when it was learned of: ${others.map(({ path }) => pathText(path)).join(", ")}`;
 }

@@ -1,10 +1,11 @@
 import { instantIn } from "../../../rest/field-values.ts";
 import { nodeAt } from "../../check/json-node.ts";
-import { fieldsAround, shortText, signOfNext } from "../../check/row-page.ts";
+import { emptyNext, fieldsAround, shortText, signOfNext, signOfTotal } from "../../check/row-page.ts";
 import { scalarText } from "../../check/sample.ts";
 import { likelyUnit } from "../../check/times.ts";
 import { type DraftLine, pathScalar, scalar, unsure } from "../draft-line.ts";
 import type { FoundRows } from "../seen/found-rows.ts";
+import { parameterRole } from "../seen/guessed-names.ts";
 import type { AskablePath } from "../seen/known-paths.ts";
 import { unitOfName } from "../time-unit.ts";
 import type { DraftedTable } from "./draft-text.ts";
@@ -86,6 +87,7 @@ export function timesLine({ names, known }: AskablePath, time: DraftLine | undef
     ...(told === undefined && ofRows !== undefined
       ? ["the unit is that of the rows, which need not be that of bounds"]
       : []),
+    ...((told ?? ofRows) === "rfc3339" ? ["{ rfc3339: ms } if it reads no more than three decimals"] : []),
     "no row shows whether one of exactly that time is in the answer: look it up",
   ];
   const value = `{ unit: ${unsure(told ?? ofRows)}, ${ends.join(", ")} }`;
@@ -155,8 +157,9 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
         : "a cursor stands there";
     return { value: `{ by: cursor, send: ${send}, next: ${next} }`, why };
   }
-  const total = totalIn(found, rows);
-  const counted = total === undefined ? "" : `, total: ${total}`;
+  const total = signOfTotal(told, around, { rows }, found.rows.length);
+  const place = total?.isHeader === true ? `{ header: ${scalar(total.where)} }` : scalar(total?.where ?? "");
+  const counted = total === undefined ? "" : `, total: ${place}`;
   if (names.offset !== undefined)
     return {
       value: `{ by: offset, send: ${scalar(names.offset)}${counted} }`,
@@ -164,20 +167,23 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
     };
   if (names.page !== undefined)
     return { value: `{ by: number, send: ${scalar(names.page)}${counted} }`, why: "by the parameter's name" };
+  if (total !== undefined && total.total > found.rows.length) {
+    const why = `${total.where} says ${total.total}, and ${found.rows.length} rows came: look up how it pages`;
+    const beside = fieldsAround(around, { rows }).map(([where]) => where.split(".").at(-1)!);
+    for (const [role, by] of [
+      ["offset", "offset"],
+      ["page", "number"],
+    ] as const) {
+      const name = beside.find((one) => parameterRole(one) === role);
+      if (name !== undefined) return { value: `{ by: ${by}, send: ${unsure(name)}${counted} }`, why };
+    }
+    return { value: unsure(undefined), why };
+  }
+  const empty = emptyNext(around, { rows });
+  if (empty !== undefined)
+    return {
+      value: unsure("none"),
+      why: `${empty} is empty here, and may lead to a next page where there is one`,
+    };
   return { value: "none", why: "nothing in the answer looks like a next page" };
-}
-
-/** Where an answer has the number of all rows. */
-function totalIn(
-  { told, around, rows: seen }: FoundRows,
-  rows: Parameters<typeof signOfNext>[2]["rows"],
-): string | undefined {
-  const isTotal = (name: string, text: string) =>
-    /^(?:x-)?(?:total|count)|total$/i.test(name) && /^\d+$/.test(text) && Number(text) >= seen.length;
-  const field = fieldsAround(around, { rows }).find(([where, node]) =>
-    isTotal(where.split(".").at(-1)!, scalarText(node) ?? ""),
-  );
-  if (field !== undefined) return scalar(field[0]);
-  const header = Object.entries(told.headers).find(([name, text]) => isTotal(name, text));
-  return header === undefined ? undefined : `{ header: ${scalar(header[0])} }`;
 }

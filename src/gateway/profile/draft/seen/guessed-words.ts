@@ -15,6 +15,18 @@ const columnWords: Readonly<Record<string, Words>> = {
     ["BID", /^(?:b|buy|bids?)$/i],
     ["ASK", /^(?:a|s|sell|asks?|offers?)$/i],
   ],
+  "orders.type": [
+    ["MARKET", /^(?:market|mkt)$/i],
+    ["LIMIT", /^(?:limit|lmt)$/i],
+    ["STOP_MARKET", /^stop(?:[-_ ]?market)?$/i],
+    ["STOP_LIMIT", /^stop[-_ ]?(?:limit|lmt)$/i],
+  ],
+  "orders.time_in_force": [
+    ["GTC", /^(?:gtc|good[-_ ]?til+[-_ ]?cancel+ed)$/i],
+    ["IOC", /^ioc$/i],
+    ["FOK", /^fok$/i],
+    ["DAY", /^day$/i],
+  ],
   liquidity: [
     ["MAKER", /^(?:m|maker|make|add|added)$/i],
     ["TAKER", /^(?:t|taker|take|remove|removed)$/i],

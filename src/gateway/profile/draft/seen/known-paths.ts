@@ -74,8 +74,11 @@ export function tablePaths(paths: readonly KnownPath[], table: TableName): Askab
 
 /** The table that a path's last name means; undefined where it means none. */
 export function tableOfPath(one: AskablePath): TableName | undefined {
-  const last = one.path.split("/").findLast((part) => part !== "" && !part.startsWith("{")) ?? "";
-  const table = tableOfName(last);
+  const parts = one.path.split("/").filter((part) => part !== "" && !part.startsWith("{"));
+  const last = parts.at(-1) ?? "";
+  // `/balances/history` is of balances
+  const table =
+    tableOfName(last) ?? (/^(?:history|list|all)$/i.test(last) ? tableOfName(parts.at(-2) ?? "") : undefined);
   // what was executed in a run is its trades
   return (
     table ?? (/^executions/i.test(last) && isOfRun(one) && !one.path.endsWith("}") ? "fills" : undefined)
