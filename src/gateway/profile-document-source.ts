@@ -1,12 +1,14 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
 import type { DocumentKind, InstanceEntry, ListedRun, RunRef, StorageFacts } from "../model/source.ts";
+import { agreeing } from "../model/text/plural.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { type DocumentSource, documentSource } from "./document-source.ts";
 import { ownText } from "./documents.ts";
 import type { GatewayLists, GatewaySource } from "./gateway.ts";
 import { withGiven } from "./given-instances.ts";
 import type { HttpSession } from "./http/http-session.ts";
+import { pagedListText } from "./paged-list.ts";
 import { nullOnAbsence } from "./optional-answer.ts";
 import type { DescribedDocuments, FactFields, Profile } from "./profile/profile.ts";
 import { absentCodes, placeOfRun, requireExactRun } from "./request-checks.ts";
@@ -82,7 +84,11 @@ export function profileDocumentSource<Request>(
     const entries =
       route === undefined
         ? []
-        : await ask(route, {}, {}, signal, (bytes, here) => listedInstances(bytes, route, here));
+        : await ask(route, {}, {}, signal, async (bytes, here) => {
+            const listed = await listedInstances(bytes, route, here);
+            tellPages("instances", bytes, route.list, listed.length);
+            return listed;
+          });
     return withGiven(entries, documents.given);
   }
 
@@ -95,8 +101,19 @@ export function profileDocumentSource<Request>(
   async function listOf(instanceId: string, signal: AbortSignal | undefined) {
     const route = documents.runs;
     if (route === undefined) return null;
-    return await ask(route, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
-      listedRuns(bytes, instanceId, route, here),
+    return await ask(route, { instanceId }, { instance: instanceId }, signal, async (bytes, here) => {
+      const listed = await listedRuns(bytes, instanceId, route, here);
+      tellPages(`runs of ${instanceId}`, bytes, route.list, listed.length);
+      return listed;
+    });
+  }
+
+  function tellPages(what: string, bytes: Uint8Array, list: readonly string[], entries: number): void {
+    const more = pagedListText(bytes, list, entries);
+    if (more === undefined) return;
+    session.notices.tell(
+      `the list of ${what} has ${entries} ${agreeing(entries, "entry", "entries")}, and ${more}: what is not in it is not archived; ` +
+        "have all of it come at once, or name the rest under documents.given of the profile",
     );
   }
 

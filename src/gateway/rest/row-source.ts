@@ -384,7 +384,7 @@ function pageWalk(
 function isClosed(session: HttpSession, { parameters, times }: RestRoute, { run, to }: Asked): boolean {
   if (run.final === true) return true;
   if (to === undefined || parameters.to === undefined) return false;
-  const unit = nsOfUnit[times.unit];
+  const unit = stepOf(times);
   const end = -floorDivide(-to, unit) * unit;
   return end <= BigInt(Date.now()) * 1_000_000n || end <= (session.now() ?? end - 1n);
 }

@@ -137,7 +137,7 @@ export function placeText(place: NextPlace): string {
 }
 
 /** The address of the next page by `Link`; undefined where there is none. */
-function linkedNext({ headers }: Told): string | undefined {
+function linkedNext({ headers }: Pick<Told, "headers">): string | undefined {
   return headers.link === undefined ? undefined : nextLink(headers.link);
 }
 
@@ -164,7 +164,7 @@ const totalNames =
 
 /** Where an answer has a number of all rows, at least so many, by the field's path or the header's name. */
 export function signOfTotal(
-  { headers }: Told,
+  { headers }: Pick<Told, "headers">,
   around: JsonNode | undefined,
   route: Pick<RestRoute, "rows">,
   least: number,
@@ -196,7 +196,7 @@ export function emptyNext(around: JsonNode | undefined, route: Pick<RestRoute, "
 
 /** What of an answer looks like the way to a next page, as the profile would name it; undefined where nothing does. */
 export function signOfNext(
-  told: Told,
+  told: Pick<Told, "headers">,
   around: JsonNode | undefined,
   route: Pick<RestRoute, "rows">,
 ):
