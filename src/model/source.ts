@@ -34,6 +34,8 @@ export interface ListedRun extends Omit<RunEntry, "started"> {
   readonly started: Nanoseconds | undefined;
   /** The entry as it came: the run's document `run`. Undefined where the source keeps that document apart. */
   readonly text: Uint8Array | undefined;
+  /** Whether the entry says `final` or not, in so many words. */
+  readonly saysFinal?: boolean | undefined;
   /** Why nothing but the id is known of it: its entry is not as the interface says. */
   readonly fault?: RunvaultError;
 }

@@ -354,6 +354,19 @@ describe("a job", () => {
     expect(await cut.describe(run)).toMatchObject({ runId: "r1", status: "FINISHED", final: true });
   });
 
+  // a list of this one run called it COMPLETE, and it was not asked about again
+  test("takes a profile's own word that rows may still be added, whatever other runs are", async () => {
+    const described = { tables: ["fills"], none: [], by: "acme" } as const;
+    const final = async (saysFinal: boolean, more: object) => {
+      const list = entries(1).map((entry) => ({ ...entry, final: false, saysFinal }));
+      const source = Object.assign(new ScriptedLists({ REST: one(list) }), more);
+      return (await new RunLists(source, rules).describe(run)).final;
+    };
+    expect(await final(true, { described })).toBe(false);
+    expect(await final(false, { described })).toBe(true);
+    expect(await final(true, {})).toBe(true);
+  });
+
   test("asks again after a list that failed", async () => {
     const failure = new RunvaultError("history_query_failed", "no");
     const source = new ScriptedLists({ REST: { runs: { i: [failure, entries(1)] } } });

@@ -235,14 +235,16 @@ export class RunLists {
   }
 
   #fromEntry(entry: ListedRun, runs: readonly ListedRun[]): Found {
-    const { text, ...rest } = entry;
+    const { text, saysFinal: _, ...rest } = entry;
     const standing = this.#standing(entry, runs);
     const documents = text === undefined ? {} : { run: text };
     return { run: { ...rest, final: standing.final, isMarkedFinal: entry.final }, standing, documents };
   }
 
   #standing(entry: ListedRun, runs: readonly ListedRun[]): RunStanding {
-    return standingOf(entry, hasFinal(runs), this.#rules);
+    // a profile that says where the mark is says that the gateway knows it, whatever the other runs are
+    const isKnown = this.#source.described !== undefined && entry.saysFinal === true;
+    return standingOf(entry, isKnown || hasFinal(runs), this.#rules);
   }
 
   async #fromSummary(run: RunRef, hasList: boolean, signal?: AbortSignal): Promise<Found> {

@@ -46,11 +46,19 @@ export async function lookAhead(
   { signal, fetching }: { readonly signal: AbortSignal; readonly fetching: AbortSignal },
 ): Promise<RunHorizon> {
   const whole = await source.facts(run, {}, fetching);
+  let counts: WindowCounts = "unknown";
   const bounded =
-    whole !== null && (await seen.keepsToBounds(() => keepsToBounds(source, run, whole, fetching)));
+    whole !== null &&
+    (await seen.keepsToBounds(async () => {
+      counts = await windowCounts(source, run, whole, fetching);
+      return counts === "kept";
+    }));
   const until = run.final ? undefined : horizonOf(whole, settled, committed);
-  const factsNow = (ends: AbortSignal = signal) =>
-    source.facts(run, until === undefined ? {} : { to: until }, ends);
+  const factsNow = async (ends: AbortSignal = signal) => {
+    if (until === undefined) return await source.facts(run, {}, ends);
+    // what counts no window may count up to a horizon by chance, where its unit can say it: that shows nothing
+    return !bounded && counts === "not told" ? null : await source.facts(run, { to: until }, ends);
+  };
   return {
     run,
     until,
@@ -158,20 +166,23 @@ function isToBeAskedAgain(certificate: Certificate | null): boolean {
   return certificate?.rows === 0 && certificate.proof === "exhausted" && certificate.restsOn.length === 0;
 }
 
+/** Whether facts keep to bounds, are told of windows at all, or nothing shows either. */
+type WindowCounts = "kept" | "ignored" | "not told" | "unknown";
+
 /**
  * Asks for windows ahead of the first row and behind the last, where there is nothing. A gateway that counts rows in
  * the one ignores `to`, in the other `from`. Without any row nothing can be told.
  */
-async function keepsToBounds(
+async function windowCounts(
   source: Facts,
   run: RunRef,
   whole: StorageFacts,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<WindowCounts> {
   const times = [...whole.values()].flatMap(({ first, last }) =>
     first === undefined || last === undefined ? [] : [first, last],
   );
-  if (times.length === 0) return false;
+  if (times.length === 0) return "unknown";
   const first = times.reduce((a, b) => (a < b ? a : b));
   const last = times.reduce((a, b) => (a > b ? a : b));
   const empty = [
@@ -180,9 +191,10 @@ async function keepsToBounds(
   ].filter(({ from, to }) => from >= int64Min && to <= int64Max);
   for (const window of empty) {
     const facts = await source.facts(run, window, signal);
-    if (facts === null || [...facts.values()].some(({ rows }) => rows > 0n)) return false;
+    if (facts === null) return "not told";
+    if ([...facts.values()].some(({ rows }) => rows > 0n)) return "ignored";
   }
-  return true;
+  return "kept";
 }
 
 /** The exclusive end of what is asked of a run that goes on: rows behind it may still be joined by others. */

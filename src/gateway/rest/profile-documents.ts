@@ -153,6 +153,7 @@ function describedRun(
     started: time(started, fields.started),
     ended: time(ended, fields.ended),
     final: isFinal,
+    saysFinal: final !== undefined && final !== "null",
     storageVersion: version === undefined ? undefined : scalarOf(version) || undefined,
   };
 }
