@@ -337,8 +337,10 @@ test("rows that name no run, asked for without one, are not filtered", async () 
 test("a list that says that it goes on is told of, and one that is whole is not", async () => {
   const more: Record<string, string> = {
     "/desks": '{"data":{"desks":[{"name":"alpha"},{"name":"beta"}],"total":5}}',
-    "/desks/alpha/runs": '{"items":[{"id":"r1"}],"paging":{"nextPageToken":"abc"}}',
-    "/desks/beta/runs": '{"items":[{"id":"b1"}],"paging":{"nextPageToken":"","total":1}}',
+    "/desks/alpha/runs":
+      '{"items":[{"id":"r1","state":3,"times":{"opened":1}}],"paging":{"nextPageToken":"abc"}}',
+    "/desks/beta/runs":
+      '{"items":[{"id":"b1","state":3,"times":{"opened":1}}],"paging":{"nextPageToken":"","total":1}}',
   };
   await using server = await serveJson((path) =>
     more[path] === undefined ? { status: 404 } : { body: more[path] },
