@@ -1,14 +1,7 @@
 // An adapter for Fjord, a gateway that no profile can describe: it signs each request, and its fills are CSV. Run it with
 //   FJORD_SECRET=… runvault archive desk/2026-11-24 --gateway https://fjord.example --adapter ./fjord-adapter.ts
 import { createHmac } from "node:crypto";
-import {
-  type Adapter,
-  canonicalLine,
-  type Row,
-  RunvaultError,
-  tableNamed,
-  usualTraits,
-} from "runvault/source";
+import { type Adapter, canonicalLine, RunvaultError, tableNamed, usualTraits } from "runvault/source";
 
 const columns =
   "seq,ts_event,ts_init,account,venue,symbol,trade_id,side,price,quantity,fee,fee_currency".split(",");
@@ -34,51 +27,39 @@ const fjord: Adapter = ({ baseUrl }) => {
     }
     if (rest !== "") throw new RunvaultError("stream_cut", "Fjord's answer ends inside a line");
   }
-  const bounds = ({ from, to }: { from?: bigint | undefined; to?: bigint | undefined }) =>
-    `${from === undefined ? "" : `&start=${from}`}${to === undefined ? "" : `&end=${to}`}`;
+  const target = (route: string, asked: Record<string, string | bigint | number | undefined>) =>
+    `/${route}?${Object.entries(asked)
+      .flatMap(([name, value]) => (value === undefined ? [] : `${name}=${encodeURIComponent(`${value}`)}`))
+      .join("&")}`;
 
   return {
     label: `Fjord at ${baseUrl}`,
     async instances(signal) {
       return [{ instanceId: "desk", runIds: (await this.runs("desk", signal))!.map(({ runId }) => runId) }];
     },
-    async runs(instanceId, signal) {
-      const runs = await Array.fromAsync(lines("/runs", signal), (line) => line.split(","));
-      return runs.map(([runId, started, ended]) => {
-        const times = { started: BigInt(started!), ended: ended === "" ? undefined : BigInt(ended!) };
-        const [status, final] = ended === "" ? ["RUNNING", false] : ["FINISHED", true];
-        return {
-          instanceId,
-          runId: runId!,
-          status: status as string,
-          ...times,
-          final: final as boolean,
-          storageVersion: undefined,
-        };
-      });
-    },
-    async facts({ runId }, within, signal) {
-      const [line] = await Array.fromAsync(
-        lines(`/count?run=${encodeURIComponent(runId)}${bounds(within)}`, signal),
-      );
+    runs: (instanceId, signal) =>
+      Array.fromAsync(lines("/runs", signal), (line) => {
+        const [runId = "", started = "", ended = ""] = line.split(",");
+        const isOver = ended !== "";
+        const times = { started: BigInt(started), ended: isOver ? BigInt(ended) : undefined };
+        const status = isOver ? "FINISHED" : "RUNNING";
+        return { instanceId, runId, status, ...times, final: isOver, storageVersion: undefined };
+      }),
+    async facts({ runId: run }, { from: start, to: end }, signal) {
+      const [line] = await Array.fromAsync(lines(target("count", { run, start, end }), signal));
       const [rows, first, last] = line!.split(",").map((text) => (text === "" ? undefined : BigInt(text)));
       return new Map([["fills", { rows: rows!, first, last, schemaFingerprint: "fjord-1", final: true }]]);
     },
     document: async () => null,
-    async *rows({ instanceId, runId, table, limit, filters, signal, ...within }) {
+    async *rows({ instanceId, runId, table, from: start, to: end, limit: most, filters = {}, signal }) {
       if (table !== "fills") throw new RunvaultError("history_unavailable", "Fjord keeps fills alone");
-      if (Object.keys(filters ?? {}).length > 0)
+      if (Object.keys(filters).length > 0)
         throw new RunvaultError("invalid_argument", "Fjord has no filters");
-      const most = limit === undefined ? "" : `&most=${limit}`;
-      for await (const line of lines(
-        `/fills?run=${encodeURIComponent(runId)}${bounds(within)}${most}`,
-        signal,
-      )) {
+      for await (const line of lines(target("fills", { run: runId, start, end, most }), signal)) {
         const values = line.split(",");
-        const row: Row = Object.fromEntries(columns.map((column, at) => [column, values[at] ?? ""]));
-        yield Buffer.from(
-          `${canonicalLine(fills, { ...row, ...empty, run_id: runId, instance_id: instanceId })}\n`,
-        );
+        const row = Object.fromEntries(columns.map((column, at) => [column, values[at] ?? ""]));
+        const ids = { run_id: runId, instance_id: instanceId };
+        yield Buffer.from(`${canonicalLine(fills, { ...row, ...empty, ...ids })}\n`);
       }
     },
     traits: () => ({ ...usualTraits, filters: [] }),
