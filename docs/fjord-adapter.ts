@@ -27,6 +27,11 @@ const fjord: Adapter = ({ baseUrl }) => {
     }
     if (rest !== "") throw new RunvaultError("stream_cut", "Fjord's answer ends inside a line");
   }
+  async function values(path: string, signal: AbortSignal | undefined): Promise<string[][]> {
+    const found: string[][] = [];
+    for await (const line of lines(path, signal)) found.push(line.split(","));
+    return found;
+  }
   const target = (route: string, asked: Record<string, string | bigint | number | undefined>) =>
     `/${route}?${Object.entries(asked)
       .flatMap(([name, value]) => (value === undefined ? [] : `${name}=${encodeURIComponent(`${value}`)}`))
@@ -34,21 +39,20 @@ const fjord: Adapter = ({ baseUrl }) => {
 
   return {
     label: `Fjord at ${baseUrl}`,
-    async instances(signal) {
-      return [{ instanceId: "desk", runIds: (await this.runs("desk", signal))!.map(({ runId }) => runId) }];
-    },
-    runs: (instanceId, signal) =>
-      Array.fromAsync(lines("/runs", signal), (line) => {
-        const [runId = "", started = "", ended = ""] = line.split(",");
+    instances: async (signal) => [
+      { instanceId: "desk", runIds: (await values("/runs", signal)).map(([runId = ""]) => runId) },
+    ],
+    runs: async (instanceId, signal) =>
+      (await values("/runs", signal)).map(([runId = "", started = "", ended = ""]) => {
         const isOver = ended !== "";
         const times = { started: BigInt(started), ended: isOver ? BigInt(ended) : undefined };
         const status = isOver ? "FINISHED" : "RUNNING";
         return { instanceId, runId, status, ...times, final: isOver, storageVersion: undefined };
       }),
     async facts({ runId: run }, { from: start, to: end }, signal) {
-      const [line] = await Array.fromAsync(lines(target("count", { run, start, end }), signal));
-      const [rows, first, last] = line!.split(",").map((text) => (text === "" ? undefined : BigInt(text)));
-      return new Map([["fills", { rows: rows!, first, last, schemaFingerprint: "fjord-1", final: true }]]);
+      const [counted = []] = await values(target("count", { run, start, end }), signal);
+      const [rows = 0n, first, last] = counted.map((text) => (text === "" ? undefined : BigInt(text)));
+      return new Map([["fills", { rows, first, last, schemaFingerprint: "fjord-1", final: true }]]);
     },
     document: async () => null,
     async *rows({ instanceId, runId, table, from: start, to: end, limit: most, filters = {}, signal }) {
