@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunRef } from "../../src/model/source.ts";
 import { openSimulator, type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { inProject } from "../fixtures/command/project.ts";
+import { recordings, requires } from "../fixtures/command/requirement.ts";
 import { bookBreaks, rowsOf } from "../fixtures/source/book-check.ts";
 
 const hourMs = 3_600_000;
@@ -176,27 +176,30 @@ test("a world with every option at its default is the world without any", async 
   });
 });
 
-test("an edge makes the strategy win on the recorded bars, with drawdowns and recoveries", async () => {
-  const bars = inProject("../shared/data/btc-perp-1m-2022-01.csv.gz");
-  await using world = await openSimulator({ bars, edge: 10, runs: 1, cacheDir });
-  const [run] = await runsOf(world);
-  const equity = (await rowsOf(world, run!, "equity")).map((point) => Number(point.equity));
-  expect(equity.at(-1)! / 1_000_000 - 1).toBeGreaterThan(0.03);
-  const drawdowns: number[] = [];
-  let peak = 1_000_000;
-  let deepest = 0;
-  for (const value of equity) {
-    deepest = Math.min(deepest, value / peak - 1);
-    if (value < peak) continue;
-    if (deepest < 0) drawdowns.push(deepest);
-    deepest = 0;
-    peak = value;
-  }
-  // each of these was recovered from
-  expect(drawdowns.length).toBeGreaterThan(100);
-  expect(Math.min(...drawdowns)).toBeLessThan(-0.001);
-  expect(await bookBreaks(world, run!, "spot")).toEqual([]);
-});
+test.skipIf(!requires("recordings"))(
+  "an edge makes the strategy win on the recorded bars, with drawdowns and recoveries",
+  async () => {
+    const bars = join(recordings, "btc-perp-1m-2022-01.csv.gz");
+    await using world = await openSimulator({ bars, edge: 10, runs: 1, cacheDir });
+    const [run] = await runsOf(world);
+    const equity = (await rowsOf(world, run!, "equity")).map((point) => Number(point.equity));
+    expect(equity.at(-1)! / 1_000_000 - 1).toBeGreaterThan(0.03);
+    const drawdowns: number[] = [];
+    let peak = 1_000_000;
+    let deepest = 0;
+    for (const value of equity) {
+      deepest = Math.min(deepest, value / peak - 1);
+      if (value < peak) continue;
+      if (deepest < 0) drawdowns.push(deepest);
+      deepest = 0;
+      peak = value;
+    }
+    // each of these was recovered from
+    expect(drawdowns.length).toBeGreaterThan(100);
+    expect(Math.min(...drawdowns)).toBeLessThan(-0.001);
+    expect(await bookBreaks(world, run!, "spot")).toEqual([]);
+  },
+);
 
 test.each([
   ["symbols", { symbols: 0 }],

@@ -9,11 +9,10 @@ import type { RunRef } from "../../src/model/source.ts";
 import { parseTime } from "../../src/model/time.ts";
 import { canonicalLine, type Row } from "../../src/row/line.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
-import { inProject } from "../fixtures/command/project.ts";
+import { recordings, requires } from "../fixtures/command/requirement.ts";
 
 type Fields = Record<string, string>;
 
-const sharedBars = inProject("../shared/data");
 let cacheDir: string;
 
 beforeAll(async () => {
@@ -328,7 +327,7 @@ test("two openings at once render one world", async () => {
   expect(lines[0]).toEqual(lines[2]);
 });
 
-describe.each([
+describe.skipIf(!requires("recordings")).each([
   { file: "btc-perp-1m-2022-01.csv.gz", columns: "timestamp,open,high,low,close,volume" },
   { file: "gbpusd-m1-bid-2012.csv.gz", columns: "timestamp,open,high,low,close" },
 ])("the first recorded bars of $file", ({ file, columns }) => {
@@ -336,7 +335,7 @@ describe.each([
   const bars = 5_000;
 
   test("come back value by value", async () => {
-    const text = gunzipSync(await readFile(join(sharedBars, file))).toString();
+    const text = gunzipSync(await readFile(join(recordings, file))).toString();
     const lines = text.split("\n", bars + 1);
     expect(lines[0]).toBe(columns);
     const path = join(cacheDir, file);

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +6,7 @@ import { parseBookFault } from "../../../src/simulator/books/book-fault.ts";
 import { openSimulator, type SimulatorOptions } from "../../../src/simulator/simulator.ts";
 import { faultFindings } from "../../fixtures/analytics/fault-findings.ts";
 import { currenciesOf, reconciled } from "../../fixtures/archive/reconciled-world.ts";
-import { inProject } from "../../fixtures/command/project.ts";
+import { recordings, requires } from "../../fixtures/command/requirement.ts";
 import { bookBreaks, rowsOf } from "../../fixtures/source/book-check.ts";
 
 let dir: string;
@@ -34,9 +33,9 @@ async function worldOf(options: Partial<SimulatorOptions>) {
   return { world, run };
 }
 
-const recorded = ["btc-perp-1m-2022-01.csv.gz", "gbpusd-m1-bid-2012.csv.gz"]
-  .map((name) => inProject(`../shared/data/${name}`))
-  .filter((file) => existsSync(file));
+const recorded = (
+  requires("recordings") ? ["btc-perp-1m-2022-01.csv.gz", "gbpusd-m1-bid-2012.csv.gz"] : []
+).map((name) => join(recordings, name));
 
 describe.each<[string, Partial<SimulatorOptions>]>([
   ["one symbol", { rows: 20_000 }],

@@ -1,14 +1,13 @@
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openSimulator, type SimulatorOptions } from "../../../src/simulator/simulator.ts";
-import { inProject } from "../../fixtures/command/project.ts";
+import { recordings, requires } from "../../fixtures/command/requirement.ts";
 import { matchesSql } from "../../fixtures/trades/matches-sql.ts";
 import { TradeWorld } from "../../fixtures/trades/trade-world.ts";
 
-const recorded = inProject("../shared/data/btc-perp-1m-2022-01.csv.gz");
+const recorded = join(recordings, "btc-perp-1m-2022-01.csv.gz");
 
 let cacheDir: string;
 beforeAll(async () => {
@@ -35,7 +34,7 @@ function scaled(decimal: unknown): bigint {
 describe.each([
   ["generated bars", { rows: 60_000 }],
   ["many fills to an order", { fills: 50_000 }],
-  ...(existsSync(recorded) ? [["recorded bars", { bars: recorded }] as const] : []),
+  ...(requires("recordings") ? [["recorded bars", { bars: recorded }] as const] : []),
 ] as const)("a simulated run on %s", (_, options) => {
   let world: TradeWorld;
   beforeAll(async () => {
