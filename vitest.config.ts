@@ -16,17 +16,25 @@ const inside = {
   execArgv: ["--external-memory-accounted-in-global-limit", "--initial-heap-size=400"],
 };
 
+/** Tests that start processes run what is built. */
+const processes = {
+  // ten times what the slowest chain of kills takes alone
+  testTimeout: 240_000,
+  hookTimeout: 240_000,
+  globalSetup: ["test/fixtures/command/built.ts"],
+};
+
 export default defineConfig({
   test: {
     // limits are for what hangs: ten times what the slowest case takes alone
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // in CI the machine has other work: what fails once is tried once more, and is listed as such
-    retry: process.env.CI === undefined ? 0 : 1,
     expect: { poll: { timeout: 30_000, interval: 20 } },
-    // two cores, and one more for those that wait
-    maxWorkers: 3,
+    // two cores, and two more for those that wait
+    maxWorkers: 4,
+    setupFiles: ["test/fixtures/trials/fixed-seed.ts"],
     globalSetup: ["test/fixtures/command/scratch.ts", "test/fixtures/command/requirement-count.ts"],
+    tags: [{ name: "slow", description: "takes more than it should while one writes: not in test:fast" }],
     projects: [
       {
         extends: true,
@@ -37,17 +45,15 @@ export default defineConfig({
         extends: true,
         test: { name: "contract", include: ["test/contract/**/*.test.ts"], ...inside },
       },
-      // processes, kills, Python, and trials by the hundred
+      // processes and kills
       {
         extends: true,
-        test: {
-          name: "system",
-          include: ["test/system/**/*.test.ts"],
-          // ten times what the slowest chain of kills takes alone
-          testTimeout: 240_000,
-          hookTimeout: 240_000,
-          globalSetup: ["test/fixtures/command/built.ts"],
-        },
+        test: { name: "system", include: ["test/system/**/*.test.ts"], ...processes },
+      },
+      // what npm test leaves out: other programs, long chains, many cases of what npm test has some of
+      {
+        extends: true,
+        test: { name: "all", include: ["test/all/**/*.test.ts"], ...processes },
       },
     ],
   },

@@ -1,5 +1,5 @@
-// npm run mutants [-- NAME...]: puts each bug of test/mutants into a copy of the project and has the tests find it.
-// npm run check:mutants: whether each can still be put in.
+// npm run mutants [-- NAME...]: puts each bug of test/mutants into a copy of the project, where the tests have to find it.
+// npm run check:mutants: whether each can still be put in, and names a test file that exists.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { chmod, cp, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
@@ -9,10 +9,8 @@ import { parseArgs } from "node:util";
 
 const project = join(import.meta.dirname, "..");
 const patches = join(project, "test/mutants");
-/** Mutants that the tests without processes have to find. */
-const wantedFast = 7;
-/** How often the tests are run where one fails that the mutant has nothing to do with. */
-const tries = 3;
+/** Mutants that there have to be, and how many of them `npm test` has to find. */
+const wanted = { all: 40, npmTest: 32 };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,28 +21,49 @@ const stranger = positionals.find((name) => !known.includes(name));
 if (stranger !== undefined) throw new Error(`no mutant is called ${stranger}; there are ${known.join(", ")}`);
 const names = positionals.length === 0 ? known : positionals;
 
-if (values.check) for (const name of names) patch(project, name, "--check");
+interface Mutant {
+  readonly name: string;
+  /** What it breaks, in a sentence. */
+  readonly breaks: string;
+  /** The test file that finds it soonest. */
+  readonly caughtBy: string;
+}
+
+const mutants = await Promise.all(names.map(read));
+if (values.check) for (const { name } of mutants) patch(project, name, "--check");
 else await findAll();
 
+/** Reads the head of a patch. Throws where something is missing. */
+async function read(name: string): Promise<Mutant> {
+  const head = (await readFile(join(patches, `${name}.patch`), "utf8")).split("\n--- ", 1)[0]!;
+  const [breaks = ""] = head.split("\n", 1);
+  const [, caughtBy = ""] = /^caught by: (\S+)$/m.exec(head) ?? [];
+  if (!/^promise: ./m.test(head)) throw new Error(`test/mutants/${name}.patch has no line "promise: …"`);
+  if (!existsSync(join(project, caughtBy || "?"))) {
+    throw new Error(`test/mutants/${name}.patch has no line "caught by: FILE" with a test file that exists`);
+  }
+  return { name, breaks, caughtBy };
+}
+
 async function findAll(): Promise<void> {
-  const counts = { fast: 0, system: 0, survived: 0 };
-  for (const name of names) {
-    const begun = performance.now();
-    const root = await copyOfProject();
-    try {
-      const { by, says } = await find(root, name);
+  const counts = { "npm test": 0, "test:all": 0, survived: 0 };
+  const root = await copyOfProject();
+  try {
+    for (const mutant of mutants) {
+      const begun = performance.now();
+      const { by, says } = await find(root, mutant);
       counts[by] += 1;
       const seconds = ((performance.now() - begun) / 1000).toFixed(0);
-      process.stdout.write(`${name} (${seconds} s)\n  ${await whatItBreaks(name)}\n  ${by}: ${says}\n`);
-    } finally {
-      await rm(root, { recursive: true, force: true });
+      process.stdout.write(`${mutant.name} (${seconds} s)\n  ${mutant.breaks}\n  ${by}: ${says}\n`);
     }
+  } finally {
+    await rm(root, { recursive: true, force: true });
   }
-  const { fast, system, survived } = counts;
   process.stdout.write(
-    `caught by test:fast: ${fast}, by the system tests alone: ${system}, survived: ${survived}\n`,
+    `${mutants.length} mutants: ${counts["npm test"]} found by npm test, ${counts["test:all"]} by test:all alone, ${counts.survived} survived\n`,
   );
-  if (survived > 0 || (positionals.length === 0 && fast < wantedFast)) process.exitCode = 1;
+  const tooFew = known.length < wanted.all || counts["npm test"] < wanted.npmTest;
+  if (counts.survived > 0 || (positionals.length === 0 && tooFew)) process.exitCode = 1;
 }
 
 /** The project as it is here, committed or not, in a folder of its own. */
@@ -56,7 +75,7 @@ async function copyOfProject(): Promise<string> {
   const files = execFileSync("git", list, { cwd: project, encoding: "utf8" }).split("\0");
   for (const file of files) {
     const path = join(project, file);
-    // git lists what is removed and not committed, too
+    // git also lists files that were removed and not committed
     if (file !== "" && existsSync(path)) await cp(path, join(root, file));
   }
   await symlink(join(project, "node_modules"), join(root, "node_modules"));
@@ -64,33 +83,34 @@ async function copyOfProject(): Promise<string> {
 }
 
 interface Outcome {
-  readonly by: "fast" | "system" | "survived";
+  readonly by: "npm test" | "test:all" | "survived";
   readonly says: string;
 }
 
-/** Runs the tests until one finds the mutant. Throws where it does not compile. */
-async function find(root: string, name: string): Promise<Outcome> {
+/** Runs the test file that a mutant names, and every test where that one does not find it. */
+async function find(root: string, { name, caughtBy }: Mutant): Promise<Outcome> {
   patch(root, name);
-  execFileSync("npm", ["run", "--silent", "build"], { cwd: root, stdio: "inherit" });
-  const others: string[] = [];
-  for (const by of ["fast", "system"] as const) {
-    for (let left = tries; left > 0; left--) {
-      const failed = await firstFailure(root, `--project=${by === "fast" ? "!system" : "system"}`);
-      if (failed === undefined) break;
-      const says = `${failed.file}: ${failed.test}`;
-      if (await failsByMutant(root, name, failed.file)) return { by, says };
-      others.push(says);
+  try {
+    const named = await firstFailure(root, caughtBy);
+    if (named !== undefined && (await passesWithout(root, name, caughtBy))) {
+      return { by: commandOf(caughtBy), says: `${named.file}: ${named.test}` };
     }
+    for (const projects of [["rooms", "contract", "system"], ["all"]]) {
+      const failed = await firstFailure(root, ...projects.map((each) => `--project=${each}`));
+      if (failed === undefined || !(await passesWithout(root, name, failed.file))) continue;
+      const says = `${failed.file}: ${failed.test} (its patch names ${caughtBy}, which does not find it)`;
+      return { by: commandOf(failed.file), says };
+    }
+    return { by: "survived", says: "no test finds it" };
+  } finally {
+    patch(root, name, "--reverse");
   }
-  return {
-    by: "survived",
-    says: ["no test finds it", ...others.map((says) => `not by it: ${says}`)].join("; "),
-  };
 }
 
-/** Whether a test file fails again with the mutant, and passes without it. */
-async function failsByMutant(root: string, name: string, file: string): Promise<boolean> {
-  if ((await firstFailure(root, file)) === undefined) return false;
+const commandOf = (file: string) => (file.startsWith("test/all/") ? "test:all" : "npm test");
+
+/** Whether a test file passes without the mutant: one that fails for want of something would seem to find each. */
+async function passesWithout(root: string, name: string, file: string): Promise<boolean> {
   patch(root, name, "--reverse");
   const without = await firstFailure(root, file);
   patch(root, name);
@@ -106,12 +126,6 @@ function patch(root: string, name: string, ...options: string[]): void {
   if (status !== 0) throw new Error(`test/mutants/${name}.patch does not fit src/ any more:\n${stderr}`);
 }
 
-/** What the first line of a patch says. */
-async function whatItBreaks(name: string): Promise<string> {
-  const text = await readFile(join(patches, `${name}.patch`), "utf8");
-  return text.slice(0, text.indexOf("\n"));
-}
-
 /** The part used here of vitest's report as JSON. */
 interface Report {
   readonly testResults: readonly {
@@ -122,20 +136,15 @@ interface Report {
   }[];
 }
 
-/** Runs the tests that `which` tells, until one fails; undefined where none does. */
+/** Runs the tests that `which` selects, until one fails; undefined where none does. */
 async function firstFailure(
   root: string,
-  which: string,
+  ...which: readonly string[]
 ): Promise<{ file: string; test: string } | undefined> {
   const file = join(root, "report.json");
   const args = [
-    "vitest",
-    "run",
-    which,
-    "--bail=1",
-    "--cache=false",
-    "--reporter=json",
-    `--outputFile=${file}`,
+    ...["vitest", "run", ...which],
+    ...["--bail=1", "--cache=false", "--reporter=json", `--outputFile=${file}`],
   ];
   // a test that fails for want of something on this machine would seem to find every mutant
   const { RUNVAULT_REQUIRE: _, ...env } = process.env;

@@ -26,6 +26,7 @@ afterEach(({ task }) => {
 });
 
 // the first to be registered runs last
+// biome-ignore lint/correctness/noEmptyPattern: vitest reads the pattern for the fixtures that a hook wants
 afterAll(({}, suite) => {
   Object.assign(suite.meta, { processorMs: processorMs() - fileBegan });
 });

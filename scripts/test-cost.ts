@@ -72,7 +72,9 @@ const lines = [
     .flatMap(({ file, cases }) => cases.map((each) => ({ ...each, file })))
     .sort((a, b) => b.processorMs - a.processorMs)
     .slice(0, Number(values.cases))
-    .map(({ file, name, processorMs, wallMs }) => `${seconds(processorMs)} ${seconds(wallMs)}  ${file}: ${name}`),
+    .map(
+      ({ file, name, processorMs, wallMs }) => `${seconds(processorMs)} ${seconds(wallMs)}  ${file}: ${name}`,
+    ),
 ];
 process.stdout.write(`${lines.join("\n")}\n`);
 if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(costs, null, 1)}\n`);

@@ -1,9 +1,8 @@
-import { randomInt } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it, onTestFailed } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { verifyRun } from "../../src/archive/verify/verify.ts";
@@ -14,10 +13,10 @@ import { filesBelow, timeless } from "../fixtures/command/kill-driver.ts";
 import { CorvidBench, ForeignBench, withoutExtra } from "../fixtures/foreign/foreign-bench.ts";
 import { type DialectName, dialects } from "../fixtures/foreign/foreign-gateways.ts";
 import { judged } from "../fixtures/foreign/foreign-truth.ts";
+import { trialCount, trialSeed } from "../fixtures/trials/trials.ts";
 
-const seed = process.env.KILL_SEED ?? String(randomInt(1_000_000_000));
-/** Over two gateways; `KILL_N=200` for more, on all of them. */
-const kills = Number(process.env.KILL_N ?? 6);
+/** Over two gateways; more are over all of them. */
+const kills = trialCount(6);
 const names = kills > 6 ? ([...Object.keys(dialects), "corvid"] as const) : (["acme", "epsilon"] as const);
 
 /** `archive --profile` on one archive, again and again. */
@@ -80,8 +79,7 @@ class ForeignDriver {
 describe.each(names)("%s", (name) => {
   const wanted = Math.ceil(kills / names.length);
   it(`killed at ${wanted} random moments, archive --profile ends in the archive of one that nobody disturbed`, async () => {
-    onTestFailed(() => console.error(`repeat it with KILL_SEED=${seed}`));
-    const random = randomFrom(`${seed} ${name}`);
+    const random = randomFrom(`${trialSeed} ${name}`);
     const folder = await mkdtemp(join(tmpdir(), "runvault-kill-foreign-"));
     await using bench = await (name === "corvid"
       ? CorvidBench.open()

@@ -1,13 +1,12 @@
-import { randomInt } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { randomFrom } from "../../src/simulator/world/random.ts";
 import { KillDriver, KillWorld } from "../fixtures/command/kill-driver.ts";
 import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";
+import { trialCount, trialSeed } from "../fixtures/trials/trials.ts";
 
-const seed = process.env.KILL_SEED ?? String(randomInt(1_000_000_000));
-/** Two archives a transport, with five kills each; `KILL_N=20` for more. */
-const kills = Number(process.env.KILL_N ?? 10);
+/** Two archives a transport, with five kills each. */
+const kills = trialCount(10);
 /** The most that a timer takes: nearly a month. */
 const never = 2 ** 31 - 1;
 
@@ -28,8 +27,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
 
   describe("killed at random moments", () => {
     it(`archive goes on without fetching a journalled window again, and ends in an equal archive, ${kills} times`, async () => {
-      onTestFailed(() => console.error(`repeat it with KILL_SEED=${seed}`));
-      const random = randomFrom(seed);
+      const random = randomFrom(String(trialSeed));
       let landed = 0;
       let windows = 0;
       // a moment behind the job's end is no kill; five in a row on one archive, so that going on is interrupted, too

@@ -1,9 +1,9 @@
-import { createHash, randomInt } from "node:crypto";
+import { createHash } from "node:crypto";
 import { cp, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { Layout } from "../../src/archive/layout.ts";
@@ -21,10 +21,10 @@ import { filesBelow, timeless } from "../fixtures/command/kill-driver.ts";
 import { profileOf, withoutExtra } from "../fixtures/foreign/foreign-bench.ts";
 import { ForeignGateway } from "../fixtures/foreign/foreign-gateway.ts";
 import { type DialectName, dialects } from "../fixtures/foreign/foreign-gateways.ts";
+import { trialCount, trialSeed } from "../fixtures/trials/trials.ts";
 
-const seed = process.env.KILL_SEED ?? String(randomInt(1_000_000_000));
-/** Over both gateways; `KILL_N=60` for more. */
-const kills = Number(process.env.KILL_N ?? 4);
+/** Over both gateways. */
+const kills = trialCount(4);
 
 /** What stands wrong in a profile that was used first. */
 const mistakes = {
@@ -157,8 +157,7 @@ describe.each(Object.keys(mistakes) as (keyof typeof mistakes)[])(
     }
 
     it(`are those of an undisturbed rebuild after it was killed at ${wanted} random moments`, async () => {
-      onTestFailed(() => console.error(`repeat it with KILL_SEED=${seed}`));
-      const random = randomFrom(`${seed} ${name}`);
+      const random = randomFrom(`${trialSeed} ${name}`);
       const found = { old: 0, between: 0, new: 0 };
       let landed = 0;
       for (let tries = 0; landed < wanted && tries < 5 * wanted; ) {

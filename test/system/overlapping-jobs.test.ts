@@ -2,9 +2,10 @@ import { expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { run } from "../fixtures/command/command-process.ts";
 import { JobWorld } from "../fixtures/pipeline/job-world.ts";
+import { trialCount } from "../fixtures/trials/trials.ts";
 
-/** `OVERLAP_N=20` is many; by itself as few as show a run that the other job held, which is a matter of moments. */
-const rounds = Number(process.env.OVERLAP_N ?? 5);
+/** As few as show a run that the other job held, which is a matter of moments. */
+const rounds = trialCount(5);
 const mostRounds = 20;
 
 interface RunTold {

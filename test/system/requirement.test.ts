@@ -1,7 +1,11 @@
 import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   demandedRequirements,
+  missingFileVariable,
   mountNamespace,
   requirements,
   requires,
@@ -20,10 +24,13 @@ function ask(requirement: string, environment: Record<string, string>) {
 }
 
 describe("a requirement that the machine lacks", () => {
-  test("is skipped aloud", () => {
-    const { status, stdout, stderr } = ask("zstd", {});
-    expect([status, stdout]).toEqual([0, "false\n"]);
-    expect(stderr).toContain("skipped for want of zstd");
+  test("is noted for the list at the end of the run", () => {
+    const folder = mkdtempSync(join(tmpdir(), "runvault-missing-"));
+    const file = join(folder, "missing");
+    const { status, stdout, stderr } = ask("zstd", { [missingFileVariable]: file });
+    expect([status, stdout, stderr]).toEqual([0, "false\n", ""]);
+    expect(readFileSync(file, "utf8")).toBe("zstd\n");
+    rmSync(folder, { recursive: true });
   });
 
   test("is an error where RUNVAULT_REQUIRE names it", () => {

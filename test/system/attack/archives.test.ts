@@ -8,11 +8,10 @@ import { openArchive } from "../../../src/archive/archive.ts";
 import { randomFrom } from "../../../src/simulator/world/random.ts";
 import { beginLine, failedRun, resultLine, writeRecord } from "../../fixtures/archive/job-records.ts";
 import { craftArchive } from "../../fixtures/attack/archives.ts";
-import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
 import { type Running, run, start } from "../../fixtures/command/command-process.ts";
 import { peakMib } from "../../fixtures/command/process-tree.ts";
+import { trialCount, trialSeed } from "../../fixtures/trials/trials.ts";
 
-const whole = 200;
 /** What a job over so small an archive takes, with DuckDB and a great deal of room. */
 const mostMib = 900;
 /** A command over it takes a second; this is for what hangs, on a machine that is busy. */
@@ -70,12 +69,12 @@ const commands: readonly (readonly string[])[] = [
 ];
 
 test("archives that somebody else wrote", async () => {
-  const random = randomFrom(`archives ${attackSeed}`);
+  const random = randomFrom(`archives ${trialSeed}`);
   const outside = join(folder, "outside");
   await mkdir(outside);
   await writeFile(join(outside, "canary"), "this-must-not-be-told\n");
   const before = await contentOf(outside);
-  for (let n = attackSize(whole); n > 0; n--) {
+  for (let n = trialCount(4); n > 0; n--) {
     const dir = join(folder, "crafted");
     spawnSync("cp", ["-a", base, dir]);
     const told = craftArchive(dir, outside, random);
@@ -88,7 +87,7 @@ test("archives that somebody else wrote", async () => {
       const peak = await peakMib(child.pid!, finished);
       clearTimeout(late);
       const { status, stdout, stderr } = await finished;
-      const about = `seed ${attackSeed}, ${told}: ${command.join(" ")}\n${stderr.slice(0, 2000)}`;
+      const about = `seed ${trialSeed}, ${told}: ${command.join(" ")}\n${stderr.slice(0, 2000)}`;
       expect((performance.now() - startedMs) / 1000, about).toBeLessThan(mostSeconds);
       expect([0, 2, 3, 4, 5, 6, 7], about).toContain(status);
       expect(stderr, about).not.toContain("bug in runvault");

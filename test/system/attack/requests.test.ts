@@ -5,7 +5,6 @@ import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HistoryService } from "../../../src/gen/example/history/v1/history_service_pb.ts";
 import { tokenLine } from "../../../src/serve/auth/token-list.ts";
-import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
 import {
   HealthWatch,
   openFilesOf,
@@ -18,10 +17,10 @@ import { type Outcome, sendRequest } from "../../fixtures/attack/send-request.ts
 import { type Running, start } from "../../fixtures/command/command-process.ts";
 import { HostileTarget, leaksIn, targetRun } from "../../fixtures/served/hostile-target.ts";
 import { transportTo } from "../../fixtures/served/rpc-clients.ts";
+import { trialCount, trialSeed } from "../../fixtures/trials/trials.ts";
 
-// ATTACK_N=50 is all of them; ATTACK_SEED=… draws others, ATTACK_ONLY=… repeats the nth
-const whole = 100_000;
-const only = process.env.ATTACK_ONLY;
+/** So many to the archive, and as many to the simulator. */
+const size = trialCount(1000);
 const ahead = 8;
 const longestMs = 10_000;
 /** Of the server's memory at its peak: its code, DuckDB's threads, and what a few answers hold. */
@@ -115,7 +114,6 @@ async function attack({ server, url, world, folder }: Attacked): Promise<Record<
   const port = Number(new URL(url).port);
   const pid = server.child.pid!;
   const credentials = world.token === undefined ? {} : headers;
-  const size = only === undefined ? attackSize(whole / 2) : 1;
   const statuses = new Map<number, number>();
   const faults: string[] = [];
   const underWay = new Map<number, string>();
@@ -124,13 +122,13 @@ async function attack({ server, url, world, folder }: Attacked): Promise<Record<
     faults.push(`ended with ${status}: ${stderr.slice(-3000)}\nunder way: ${JSON.stringify([...underWay])}`);
   });
   const send = async (n: number) => {
-    const hostile = hostileRequest(attackSeed, n, world);
+    const hostile = hostileRequest(String(trialSeed), n, world);
     underWay.set(n, hostile.told.slice(0, 300));
     const outcome = await sendRequest(hostile, port, longestMs);
     underWay.delete(n);
     for (const status of outcome.statuses) statuses.set(status, (statuses.get(status) ?? 0) + 1);
     for (const fault of faultsOf(hostile, outcome, folder)) {
-      faults.push(`seed ${attackSeed}, ATTACK_ONLY=${n}: ${fault}\n${hostile.told.slice(0, 300)}`);
+      faults.push(`request ${n} of seed ${trialSeed}: ${fault}\n${hostile.told.slice(0, 300)}`);
     }
   };
   const half = async (from: number, to: number) => {
@@ -140,15 +138,14 @@ async function attack({ server, url, world, folder }: Attacked): Promise<Record<
     };
     await Promise.all(Array.from({ length: ahead }, one));
   };
-  const first = Number(only ?? 0);
   await using watch = new HealthWatch(port, credentials);
   // what the first of its kind loads stays: it is no growth
-  if (only === undefined) await half(0, 50);
+  await half(0, 50);
   const files = openFilesOf(pid);
-  await half(first, first + Math.ceil(size / 2));
+  await half(0, Math.ceil(size / 2));
   expect(faults, faults.join("\n\n")).toEqual([]);
   const halfMib = peakMibOf(pid);
-  await half(first + Math.ceil(size / 2), first + size);
+  await half(Math.ceil(size / 2), size);
   expect(faults, faults.join("\n\n")).toEqual([]);
   const mib = peakMibOf(pid);
   expect(server.child.exitCode).toBe(null);

@@ -4,12 +4,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../../src/simulator/world/random.ts";
 import { buildArchive } from "../../fixtures/archive/query-archive.ts";
-import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
 import { type Callable, callables, forbidden, hostileStatement } from "../../fixtures/attack/statements.ts";
 import { start } from "../../fixtures/command/command-process.ts";
 import { peakMib } from "../../fixtures/command/process-tree.ts";
+import { trialCount, trialSeed } from "../../fixtures/trials/trials.ts";
 
-const whole = 500;
 /** What the process of a statement may take: twice --memory, what it holds idle, and its thread. */
 const mostMib = 2 * 128 + 730 + 16;
 /** --timeout, two seconds more, and the time to start, which a busy machine stretches. */
@@ -45,7 +44,7 @@ const ask = (...more: string[]) => run("query", ...more, "-");
 async function held({ child, finished }: ReturnType<typeof start>, statuses: readonly number[], sql: string) {
   const peak = await peakMib(child.pid!, finished);
   const { status, stdout, stderr } = await finished;
-  const about = `seed ${attackSeed}: ${sql.slice(0, 300)}\n${stderr.slice(0, 1000)}`;
+  const about = `seed ${trialSeed}: ${sql.slice(0, 300)}\n${stderr.slice(0, 1000)}`;
   expect(statuses, about).toContain(status);
   expect(stderr, about).not.toMatch(/bug in runvault|this-must-not-be-told/);
   expect(`${stdout}${stderr}`, about).not.toMatch(/root:x:0|this-must-not-be-told/);
@@ -63,8 +62,8 @@ beforeAll(async () => {
 }, 60_000);
 
 test("statements that take too much, crash, or reach outside", async () => {
-  const random = randomFrom(`statements ${attackSeed}`);
-  for (let n = attackSize(whole); n > 0; n--) {
+  const random = randomFrom(`statements ${trialSeed}`);
+  for (let n = trialCount(10); n > 0; n--) {
     const sql = hostileStatement(random, functions);
     const startedMs = performance.now();
     const asked = ask("--format", forms[n % forms.length]!);
@@ -76,10 +75,10 @@ test("statements that take too much, crash, or reach outside", async () => {
 }, 3_600_000);
 
 test("the same into a file: whole under its name, or not there, whoever ends the process", async () => {
-  const random = randomFrom(`statements into files ${attackSeed}`);
+  const random = randomFrom(`statements into files ${trialSeed}`);
   const folder = await mkdtemp(join(tmpdir(), "runvault-attack-"));
   try {
-    for (let n = attackSize(whole / 5); n > 0; n--) {
+    for (let n = trialCount(2); n > 0; n--) {
       const sql = hostileStatement(random, functions);
       const name = `answer.${files[random.below(files.length)]!}`;
       const file = join(folder, name);
@@ -125,8 +124,8 @@ async function isWhole(file: string): Promise<boolean> {
 }
 
 test("a shell that reads such statements ends with the first that fails", async () => {
-  const random = randomFrom(`shell ${attackSeed}`);
-  for (let n = attackSize(whole / 5); n > 0; n--) {
+  const random = randomFrom(`shell ${trialSeed}`);
+  for (let n = trialCount(2); n > 0; n--) {
     const statements = Array.from({ length: 1 + random.below(4) }, () => hostileStatement(random, functions));
     const commands = [".help", ".timing on", ".format vertical", ".format nothing", ".output /etc/x/y", "."];
     const lines = statements.flatMap((sql) => [commands[random.below(30)] ?? "-- none", `${sql};`]);
