@@ -104,6 +104,10 @@ describe("small conversions together", () => {
     ["a field that the contract does not know", () => line(fills, "r-1", 1).replace("{", '{"new":1,')],
     ["a row that stands before its predecessor", () => line(fills, "r-1", -1)],
     [
+      "a row that stands before its predecessor of the same time",
+      () => [2, 1].map((seq) => line(fills, "r-1", 1, { seq: String(seq) })).join(""),
+    ],
+    [
       "bytes that are no UTF-8",
       () => Buffer.concat([Buffer.from(line(fills, "r-1", 1).trimEnd()), Buffer.from([0xff, 10])]),
     ],

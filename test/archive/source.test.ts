@@ -351,6 +351,26 @@ test("tables that are not proven are served only when asked for, absent ones nev
   expect(own!.storageVersion).not.toBe(whole!.storageVersion);
 });
 
+test("a run has the gateway's version only where all of its rows came under it", async () => {
+  await using older = await ArchiveUnderTest.create(tableNames);
+  await older.renew();
+  const version = async () => {
+    await using served = openArchiveSource(older.archive);
+    return (await served.runs("alpha"))![0]!.storageVersion;
+  };
+  await older.editManifest(({ run, tables }) => {
+    run.storageVersion = "2";
+    for (const { proven } of Object.values(tables)) proven!.storageVersion = "2";
+  });
+  expect(await version()).toBe("2");
+  await older.editManifest(({ run, tables }) => {
+    run.storageVersion = "2";
+    for (const { proven } of Object.values(tables)) proven!.storageVersion = "2";
+    tables.fills!.proven!.storageVersion = "1";
+  });
+  expect(await version()).not.toBe("2");
+});
+
 test("a damaged segment throws in mid-stream, and the rows before it came", async () => {
   const rows = smallWorld(60).get("fills")!;
   const whole = new ArraySource(worldRun, new Map([["fills", rows]]));

@@ -98,6 +98,17 @@ describe("rows that were altered with all hashes put right", () => {
     expect(found).toEqual(expect.arrayContaining(["fills bounds", "fills lines", "fills order"]));
   });
 
+  it("a row at the end of its segment's window, which belongs to the next one, is found", async () => {
+    const { layout, store } = under.archive;
+    const segment = under.manifest.tables.fills!.proven!.segments[1]!;
+    const text = await readSegment(store, layout.keyOf(under.dataFile(segment.file)), segment);
+    const { ts_event } = JSON.parse(text.toString("utf8").trimEnd().split("\n").at(-1)!);
+    await under.editManifest((m) => {
+      m.tables.fills!.proven!.segments[1]!.to = ts_event;
+    });
+    expect(failedChecks(await reportOf(under.archive, worldRun, { deep: true }))).toEqual(["fills bounds"]);
+  });
+
   it("a seq that stands twice, and a fill without its order, fail without being damage to files", async () => {
     await rewriteParquet("* REPLACE (CASE WHEN seq = 9 THEN 8::UBIGINT ELSE seq END AS seq)");
     expect(failedChecks(await reportOf(under.archive, worldRun, { deep: true }))).toContain(

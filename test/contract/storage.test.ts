@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
 import { FolderStore } from "../../src/archive/storage/folder-store.ts";
@@ -165,6 +166,21 @@ describe("a folder as a store", () => {
     expect(await keysOf(store, "runs/")).toEqual(["runs/a/1.json"]);
     await removeLeftovers(store, "runs/a/1.json");
     expect(await store.names("runs/a/")).toEqual([".2.json.1-1.part", "1.json"]);
+  });
+
+  it("tells a file from itself after a write in place, whatever its time says", async () => {
+    const store = open();
+    await store.putIfAbsent(key, bytes("abc"));
+    const path = await store.localFile(key);
+    const tokenAtOldTime = async () => {
+      await utimes(path, 1, 1);
+      return (await store.head(key))?.token;
+    };
+    const before = await tokenAtOldTime();
+    // longer than a tick of the file system's clock
+    await pause(20);
+    await writeFile(path, "abd");
+    expect(await tokenAtOldTime()).not.toBe(before);
   });
 
   it("removes what another empties meanwhile", async () => {

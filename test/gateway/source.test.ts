@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
@@ -253,6 +254,15 @@ for (const [what, path, document, code] of wrong) {
     expect(error?.code).toBe(code);
   });
 }
+
+test("a document of a few bytes that becomes more than 16 MiB is refused", async () => {
+  const bomb = gzipSync(Buffer.alloc(17 * 1024 * 1024, 0x20));
+  await using server = await serveHttp((_request, response) => {
+    response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(bomb);
+  });
+  await using gateway = openRestGateway({ baseUrl: server.url, retry: quickRetry({ retries: 0 }) });
+  await expect(gateway.document(run, "summary")).rejects.toMatchObject({ code: "limit_exceeded" });
+});
 
 test("a document beyond 16 MiB is refused without reading it to its end", async () => {
   await using server = await serveHttp((_request, response) => {

@@ -292,6 +292,16 @@ describe("one row", () => {
     expect(bad?.reason).toContain(reason);
   });
 
+  it("has RFC 3339 times to the nanosecond, and is set aside where one is finer", () => {
+    const map = withColumn("ts_event", { kind: "field", path: ["at"], unit: "rfc3339" });
+    const at = (fraction: string) => acmeRow({ at: `"2023-11-14T22:13:20.${fraction}Z"` });
+    const line = acmeLine({ ts_event: "1700000000123456789" });
+    for (const fraction of ["123456789", "12345678900"]) expect(made(at(fraction), map)).toBe(line);
+    expect(readBadRow(made(at("1234567891"), map))?.reason).toBe(
+      'ts_event (at): "2023-11-14T22:13:20.1234567891Z" is finer than a nanosecond',
+    );
+  });
+
   it("tells the time of a bad row where it can be read", () => {
     expect(JSON.parse(made(acmeRow({ px: "true" })))).toMatchObject({ ts_event: "1700000000123000000" });
     expect(JSON.parse(made(acmeRow({ time: "true" })))).not.toHaveProperty("ts_event");
