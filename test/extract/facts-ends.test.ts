@@ -64,6 +64,13 @@ describe("the table's own `final`", () => {
     expect(manifest.tables.orders!.state).toBe("COMPLETE");
   });
 
+  it("is believed of a run that is marked final, whatever the others say", async () => {
+    await using tables = await TableWorld.create();
+    const source = saying(new ArraySource(run, world({ fills: hours(30) })), () => ({ final: false }));
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills!.attempt.outcome).toBe("UNVERIFIED");
+  });
+
   it("is asked for again first", async () => {
     await using tables = await TableWorld.create();
     const source = saying(filled(), (asked) => ({ final: asked > 1 }));
