@@ -4,7 +4,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { Layout } from "../../src/archive/layout.ts";
-import { archiveWorld, failedChecks, smallWorld, verifyAll, worldRun } from "../fixtures/archive/archived-world.ts";
+import {
+  archiveWorld,
+  failedChecks,
+  smallWorld,
+  verifyAll,
+  worldRun,
+} from "../fixtures/archive/archived-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 let dir: string;
