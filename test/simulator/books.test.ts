@@ -23,9 +23,13 @@ const moves = [
   { transfers: 0, fundingMs: 0 },
   { transfers: 7, fundingMs: hourMs },
 ];
-const everyBooks: Books[] = (["spot", "margin"] as const).flatMap((accounting) =>
-  [["USD"], ["USD", "EUR"]].flatMap((currencies) =>
-    [1, 3].flatMap((symbols) => moves.map((moved) => ({ accounting, currencies, symbols, ...moved }))),
+// any three of the four choices in all their combinations: the fourth goes by them
+const someBooks: Books[] = (["spot", "margin"] as const).flatMap((accounting, first) =>
+  [["USD"], ["USD", "EUR"]].flatMap((currencies, second) =>
+    [1, 3].map((symbols, third) => ({
+      ...{ accounting, currencies, symbols },
+      ...moves[(first + second + third) % 2]!,
+    })),
   ),
 );
 
@@ -35,10 +39,10 @@ async function runsOf(world: Simulator): Promise<RunRef[]> {
   return runs;
 }
 
-test.each(everyBooks)(
+test.each(someBooks)(
   "the books hold at every point: $accounting, $currencies, $symbols symbols, $transfers transfers",
   async (books) => {
-    await using world = await openSimulator({ ...books, cacheDir, rows: 6_000, runs: 3, failed: 3 });
+    await using world = await openSimulator({ ...books, cacheDir, rows: 3_000, runs: 3, failed: 3 });
     const runs = await runsOf(world);
     expect(runs).toHaveLength(3);
     for (const run of runs) {
@@ -70,7 +74,7 @@ describe("books with everything at once", () => {
 
   test("hold over days, with fills of a given number, and for runs that have a template's rows", async () => {
     const days = { ...books, fundingMs: 8 * hourMs, cacheDir, runs: 1 };
-    await using long = await openSimulator({ ...days, rows: 120_000, transfers: 40 });
+    await using long = await openSimulator({ ...days, rows: 60_000, transfers: 40 });
     const [run] = await runsOf(long);
     expect(await bookBreaks(long, run!, "margin")).toEqual([]);
     const windows = (await rowsOf(long, run!, "metrics")).map(
@@ -88,7 +92,7 @@ describe("books with everything at once", () => {
   });
 
   test("have as many transfers as asked for, and every kind of event, with the sign that the contract gives", async () => {
-    await using world = await openSimulator({ ...books, fundingMs: hourMs, cacheDir, runs: 1, rows: 30_000 });
+    await using world = await openSimulator({ ...books, fundingMs: hourMs, cacheDir, runs: 1, rows: 15_000 });
     const [run] = await runsOf(world);
     const events = (await rowsOf(world, run!, "events")).filter(({ amount }) => amount !== "");
     const signs = new Map<string, Set<number>>();
