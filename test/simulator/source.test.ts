@@ -125,7 +125,7 @@ test("rows are exactly those of the bounds, the limit, the filters and the clock
       now = moment(growing, where.clock);
       expect(await linesOf(asked)).toEqual(expected(asked, now).map(({ line }) => line));
     }),
-    { numRuns: trialCount(60) },
+    { numRuns: trialCount(300) },
   );
 });
 
@@ -147,7 +147,7 @@ test("facts are the counted rows, for any bounds and at any time", async () => {
         expect(fact.final).toBe(where.run === finished || now >= world.span(growing).complete);
       }
     }),
-    { numRuns: trialCount(40) },
+    { numRuns: trialCount(150) },
   );
 });
 
