@@ -153,9 +153,22 @@ const wrongBodies: readonly (readonly [name: string, headers: Record<string, str
   ["a time-out without an end", { "connect-timeout-ms": "9".repeat(60) }, Buffer.alloc(0)],
 ];
 
-test.each(methods)("%s takes no wrong body for a fault of its own", async (path) => {
+// all methods have their bodies read in one place: each body for two of the methods, and for the busiest one all of them
+const bodiesFor = methods.map(
+  ([path], nth) =>
+    [
+      path,
+      path.endsWith("/PreviewTable")
+        ? wrongBodies
+        : wrongBodies.filter(
+            (_, index) => index % methods.length === nth || (index + 7) % methods.length === nth,
+          ),
+    ] as const,
+);
+
+test.each(bodiesFor)("%s takes no wrong body for a fault of its own", async (path, bodies) => {
   const faults: string[] = [];
-  for (const [name, headers, body] of wrongBodies) {
+  for (const [name, headers, body] of bodies) {
     const answer = await fetch(`${origin}/${path}`, {
       method: "POST",
       headers: { "content-type": "application/proto", "connect-protocol-version": "1", ...headers },
