@@ -10,6 +10,7 @@ import { everyFile } from "../../src/archive/manifest/manifest-files.ts";
 import { FolderStore } from "../../src/archive/storage/folder-store.ts";
 import type { Store } from "../../src/archive/storage/store.ts";
 import type { RunvaultError } from "../../src/model/error.ts";
+import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { type FaultKind, FaultyStore, StoreFault } from "../fixtures/storage/faulty-store.ts";
@@ -64,6 +65,9 @@ async function expectWhole({ store, layout }: Archive, manifest: Manifest | null
   }
 }
 
+/** How many rows Parquet of these hashes was found to have, each as it should be. */
+const known = new Map<string, number>();
+
 /** The run is archived whole, nothing is left over, and people see what is proven. */
 async function expectDone(tables: TableWorld, archive: Archive, source: ArraySource): Promise<void> {
   const { store, layout } = archive;
@@ -75,8 +79,12 @@ async function expectDone(tables: TableWorld, archive: Archive, source: ArraySou
   expect(await store.names("runs/alpha/")).toEqual([`${run.runId}.json`]);
   expect(await readdir(layout.pendingRoot).catch(() => [])).toEqual([]);
   for (const [name, rows] of source.tables) {
-    await tables.expectRows(name, rows);
     const { parquet } = manifest.tables[name]!.proven!;
+    // the same bytes have the same rows: Parquet is read once
+    const bytes = parquet.map(({ sha256 }) => sha256).join(" ");
+    if (known.get(bytes) !== rows.length) await tables.expectRows(name, rows);
+    known.set(bytes, rows.length);
+    expect(await segmentLines(archive, run, name)).toEqual(rows.map(({ line }) => line));
     for (const { bucket, sha256 } of parquet) {
       const seen = await readFile(join(layout.tableDir(name, run), `${bucket}.parquet`));
       expect(sha256Of(seen)).toBe(sha256);

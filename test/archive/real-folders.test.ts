@@ -16,6 +16,7 @@ import {
   worldRun,
 } from "../fixtures/archive/archived-world.ts";
 import { treeOf } from "../fixtures/archive/folder-tree.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 const tables = ["fills"] as const;
@@ -45,7 +46,15 @@ function archiveInto(dir: string, run = worldRun, version = "1", rows = 25) {
 
 function rebuild(upTo: number | null) {
   const { archive } = under;
-  return rebuildRun({ archive, run: worldRun, upTo, clock: () => 0n, signal, tool: "test" });
+  return rebuildRun({
+    archive,
+    run: worldRun,
+    upTo,
+    clock: () => 0n,
+    signal,
+    tool: "test",
+    duckdb: sharedDuckDB,
+  });
 }
 
 async function widen() {
