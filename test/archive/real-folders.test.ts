@@ -120,8 +120,11 @@ async function fillWithOthers(folder: string): Promise<void> {
   await writeFile(join(folder, "sub", "all.parquet"), "mine");
 }
 
-describe.each(commands)("$command", ({ run, work }) => {
-  it.each(foldersOf(run))("refuses a link in the place of %s, and changes nothing", async (folder) => {
+describe.each(commands)("$command", (tried) => {
+  const { run, work } = tried;
+  // all commands look at all folders in one place: half of the commands for each
+  const some = foldersOf(run).filter((_, index) => (index + commands.indexOf(tried)) % 2 === 0);
+  it.each(some)("refuses a link in the place of %s, and changes nothing", async (folder) => {
     const mend = await linkOut(join(under.archive.dir, folder));
     await expectRefusal(run, work, folder);
     await mend();

@@ -51,10 +51,10 @@ it("an entry with a hundred thousand unknown fields, or a very long text, is sto
 const entriesOf = (length: number, textOf: (i: number) => string) =>
   Array.from({ length }, (_, i) => textOf(i)).join(",");
 it.each([
-  ["a list of runs", () => runsIn(`{"runs":[${entriesOf(60_000, (i) => runNamed(`r${i}`))}]}`)],
+  ["a list of runs", () => runsIn(`{"runs":[${entriesOf(30_000, (i) => runNamed(`r${i}`))}]}`)],
   [
     "a list of runs that cannot be read",
-    () => runsIn(`{"runs":[${entriesOf(30_000, (i) => `{"run_id":"r${i}","instance_id":"a"}`)}]}`),
+    () => runsIn(`{"runs":[${entriesOf(15_000, (i) => `{"run_id":"r${i}","instance_id":"a"}`)}]}`),
   ],
   [
     "an instance's runs",
@@ -63,11 +63,11 @@ it.each([
   ],
   [
     "a list of instances",
-    () => instancesIn(`{"instances":[${entriesOf(120_000, (i) => `{"instance_id":"a${i}"}`)}]}`),
+    () => instancesIn(`{"instances":[${entriesOf(60_000, (i) => `{"instance_id":"a${i}"}`)}]}`),
   ],
   [
     "fields that are not known",
-    () => runsIn(`{"runs":[${entriesOf(30_000, (i) => runNamed(`r${i}`, `,"more${i}":1`))}]}`),
+    () => runsIn(`{"runs":[${entriesOf(15_000, (i) => runNamed(`r${i}`, `,"more${i}":1`))}]}`),
   ],
 ])("%s lets the event loop go on while it is read", async (_, read) => {
   expect(await turnsIn(read)).toBeGreaterThanOrEqual(5);

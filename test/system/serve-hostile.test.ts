@@ -63,8 +63,15 @@ describe("values", () => {
     ["/runtime/query/resources", ["instance"]],
     [`/instances/${instanceId}/logs`, ["tail", "follow"]],
   ];
-  /** Their parameters are read where those of fills are. */
-  const others = new Set(tables.map(({ path }) => path).filter((path) => path !== tableNamed("fills").path));
+  /** Their parameters are read where those of fills and of the summary are. */
+  const others = new Set(
+    taking
+      .map(([path]) => path)
+      .filter(
+        (path) =>
+          ![tableNamed("fills").path, "/history/summary"].includes(path) && !path.startsWith("/instances/"),
+      ),
+  );
   /** Every place in a path that a client fills in. */
   const places: readonly (readonly [method: string, path: string])[] = [
     ["GET", "/instances/VALUE"],
