@@ -32,8 +32,8 @@ const client = readFileSync(inProject("test/fixtures/command/files-client.py"), 
 const [hasClient, hasHttpfs] = [requires("http-client"), requires("httpfs")];
 const readers = [...(hasClient ? ["polars", "pandas"] : []), ...(hasHttpfs ? ["duckdb"] : [])];
 
-/** Three row groups and a half in one file. */
-const fillsOfRun = 200_000;
+/** Two row groups and a half in one file. */
+const fillsOfRun = 150_000;
 
 let folder: string;
 let simulator: Simulator;
@@ -161,7 +161,7 @@ describe.each(readers)("%s", (reader) => {
     const early = rows.filter(({ ts }) => ts < before);
     const { parquet } = (await archive.manifest(finished))!.tables.fills!.proven!;
     const whole = parquet.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
-    // all columns of one of four row groups, two columns of all of them; and what a reader takes for good measure
+    // all columns of one of three row groups, two columns of all of them; and what a reader takes for good measure
     for (const [mode, wanted, share] of [
       ["first", early, 0.7],
       ["columns", rows, 0.5],
