@@ -20,9 +20,9 @@ import { transportTo } from "../../fixtures/served/rpc-clients.ts";
 import { trialCount, trialSeed } from "../../fixtures/trials/trials.ts";
 
 /** So many to the archive, and as many to the simulator. */
-const size = trialCount(1000);
+const size = trialCount(300);
 const ahead = 8;
-const longestMs = 10_000;
+const longestMs = 30_000;
 /** Of the server's memory at its peak: its code, DuckDB's threads, and what a few answers hold. */
 const mostMib = 700;
 /** More at the peak of the second half than at that of the first: what its allocators happen to keep. */
@@ -153,8 +153,8 @@ async function attack({ server, url, world, folder }: Attacked): Promise<Record<
   await expect.poll(() => openFilesOf(pid), { timeout: 25_000 }).toBeLessThanOrEqual(files + 2);
   await watch[Symbol.asyncDispose]();
   const { failed, slowestMs } = watch;
-  // a second, and as many times that as the machine has more to do than processors
-  const mostMs = 1000 * Math.max(1, loadavg()[0]! / availableParallelism());
+  // three seconds, and as many times that as the machine has more to do than processors
+  const mostMs = 3000 * Math.max(1, loadavg()[0]! / availableParallelism());
   expect({ failed, isSlow: slowestMs > mostMs }, `${slowestMs} ms`).toEqual({ failed: 0, isSlow: false });
   expect(mib).toBeLessThan(mostMib);
   expect(mib - halfMib).toBeLessThan(mostMoreMib);

@@ -12,7 +12,7 @@ import { trialCount, trialSeed } from "../../fixtures/trials/trials.ts";
 /** What the process of a statement may take: twice --memory, what it holds idle, and its thread. */
 const mostMib = 2 * 128 + 730 + 16;
 /** --timeout, two seconds more, and the time to start, which a busy machine stretches. */
-const mostSeconds = 1 + 2 + 10;
+const mostSeconds = 1 + 2 + 30;
 
 let built: Awaited<ReturnType<typeof buildArchive>>;
 let temporary: string;
