@@ -171,7 +171,12 @@ describe("books that are wrong break a check that can tell:", () => {
       [2],
     ],
   ])("%s", async (_, edit, numbers) => {
-    const found = breaking(await checksOf(edit));
+    const checks = await checksOf((tables, summary) => {
+      edit(tables, summary);
+      // recomputing figures takes longer than all other checks
+      if (!numbers.includes(7)) tables.metrics = [];
+    });
+    const found = breaking(checks);
     expect(found).toEqual(expect.arrayContaining(numbers.slice(0, 1)));
     // nothing that has to do with the edit cries but these
     for (const number of found) expect(numbers).toContain(number);
