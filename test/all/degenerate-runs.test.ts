@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { figureSchema } from "../../../src/analytics/figure.ts";
-import { sections } from "../../../src/analytics/metrics/sections.ts";
-import type { MetricsOptions } from "../../../src/analytics/section/metrics-options.ts";
-import type { SectionFigures } from "../../../src/analytics/section/section.ts";
-import type { Manifest } from "../../../src/archive/manifest/manifest.ts";
-import type { TableName } from "../../../src/model/profile/table.ts";
-import { macroWorld } from "../../fixtures/analytics/macro-rows.ts";
-import { type Row, tradedRun } from "../../fixtures/trades/trade-world.ts";
+import { figureSchema } from "../../src/analytics/figure.ts";
+import { sections } from "../../src/analytics/metrics/sections.ts";
+import type { MetricsOptions } from "../../src/analytics/section/metrics-options.ts";
+import type { SectionFigures } from "../../src/analytics/section/section.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
+import { macroWorld } from "../fixtures/analytics/macro-rows.ts";
+import { type Row, tradedRun } from "../fixtures/trades/trade-world.ts";
 
 const day = 86_400_000_000_000n;
 const start = 1_641_038_400_000_000_000n;
