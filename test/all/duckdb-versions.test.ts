@@ -30,7 +30,7 @@ const expected = new Map<string, readonly unknown[]>();
 beforeAll(async () => {
   if (!requires("duckdb-versions")) return;
   folder = await mkdtemp(join(tmpdir(), "runvault-versions-"));
-  const simulator = start(["simulate", "--rows", "12000", "--runs", "1", "--symbols", "5", "--edge", "8"]);
+  const simulator = start(["simulate", "--rows", "4000", "--runs", "1", "--symbols", "5", "--edge", "8"]);
   const archive = join(folder, "archive");
   const gateway = await simulator.firstLine();
   const archived = await run(["archive", "--all", "--finished", "--gateway", gateway, "--archive", archive]);
