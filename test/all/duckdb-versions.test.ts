@@ -90,7 +90,8 @@ const python = `
 import json
 opened, statements = json.load(sys.stdin)
 def answers(connection):
-    connection.execute("SET threads = 1")
+    # a statement of two seconds would draw its progress among the answers
+    connection.execute("SET threads = 1; SET enable_progress_bar = false")
     return [[json.loads(row) for row, in connection.execute(sql).fetchall()] for sql in statements]
 if opened["by"] == "USE":
     connection = duckdb.connect()

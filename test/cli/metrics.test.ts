@@ -257,7 +257,7 @@ test("a benchmark that is the run itself: beta 1 and alpha 0", async () => {
   const half = Math.ceil(lines.length / 2);
   await writeFile(file, `${lines.slice(0, half).join("\n")}\n`);
   const asked = [runs[0]!, "--session", "bars", "--base", "first", "--benchmark", file];
-  const shorter = (await documentOf(...asked)).runs[0]!.sections[0]!.groups[0]!.figures.beta!;
+  const shorter = (await newDocument(...asked)).runs[0]!.sections[0]!.groups[0]!.figures.beta!;
   expect(shorter).toMatchObject({ value: expect.closeTo(1, 9), n: half - 2 });
   const { stdout: told } = await metrics(...asked);
   expect(told.replaceAll(/\s+/g, " ")).toMatch(
