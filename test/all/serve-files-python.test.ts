@@ -37,6 +37,8 @@ const fillsOfRun = 150_000;
 
 let folder: string;
 let simulator: Simulator;
+/** Of fewer fills: they are archived again and again. */
+let growingSimulator: Simulator;
 let archive: Archive;
 let server: Running;
 let url: string;
@@ -49,14 +51,15 @@ const pythons: PythonSession[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-files-python-"));
-  const world = { seed: "files", instances: 1, runs: 2, growing: true, failed: 0, fills: fillsOfRun };
-  simulator = await openSimulator({ ...world, clock: () => now, cacheDir: join(folder, "worlds") });
-  [finished, growing] = (await simulator.instances()).flatMap(({ instanceId, runIds }) =>
-    runIds.map((runId) => ({ instanceId, runId })),
-  ) as [RunRef, RunRef];
+  const world = { seed: "files", instances: 1, failed: 0, cacheDir: join(folder, "worlds") };
+  simulator = await openSimulator({ ...world, runs: 1, fills: fillsOfRun });
+  const grows = { runs: 2, growing: true, fills: 20_000, clock: () => now };
+  growingSimulator = await openSimulator({ ...world, ...grows });
+  finished = await latestRun(simulator);
+  growing = await latestRun(growingSimulator);
   archive = await openArchive(join(folder, "archive"), { create: true });
-  archiveAt(50n);
   await archiveFills(finished);
+  archiveAt(50n);
   await archiveFills(growing);
   rowsOfFinished = await fillsOf(finished);
   accessLog = join(folder, "access.ndjson");
@@ -68,18 +71,26 @@ afterAll(async () => {
   if (server.child.exitCode === null) server.child.kill("SIGKILL");
   await server.finished;
   await simulator[Symbol.asyncDispose]();
+  await growingSimulator[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
 });
 
+async function latestRun(of: Simulator): Promise<RunRef> {
+  const { instanceId, runIds } = (await of.instances())[0]!;
+  return { instanceId, runId: runIds.at(-1)! };
+}
+
+const sourceOf = (run: RunRef) => (run === growing ? growingSimulator : simulator);
+
 /** Lets the growing run be so many percent long. */
 function archiveAt(percent: bigint): void {
-  const { started, ended } = simulator.span(growing);
+  const { started, ended } = growingSimulator.span(growing);
   now = started + ((ended - started) * percent) / 100n;
 }
 
 async function archiveFills(run: RunRef): Promise<void> {
   const { manifest } = await archiveRun({
-    source: simulator,
+    source: sourceOf(run),
     archive,
     run,
     tables: ["fills"],
@@ -101,7 +112,7 @@ async function state(): Promise<string> {
 
 async function fillsOf(run: RunRef): Promise<Fill[]> {
   const parts: Buffer[] = [];
-  for await (const part of simulator.rows({ ...run, table: "fills" })) parts.push(Buffer.from(part));
+  for await (const part of sourceOf(run).rows({ ...run, table: "fills" })) parts.push(Buffer.from(part));
   const lines = Buffer.concat(parts).toString().trimEnd().split("\n");
   return lines.map((line) => {
     const row = JSON.parse(line) as Row;

@@ -1,15 +1,13 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { figureSchema } from "../../../src/analytics/figure.ts";
-import { sections } from "../../../src/analytics/metrics/sections.ts";
-import { createDoubleView, createRuns } from "../../../src/analytics/query/query-views.ts";
-import type { MetricsOptions } from "../../../src/analytics/section/metrics-options.ts";
-import type { SectionFigures } from "../../../src/analytics/section/section.ts";
-import { createMacros } from "../../../src/analytics/sql/macros.ts";
-import type { Manifest } from "../../../src/archive/manifest/manifest.ts";
-import { type TableName, tableNamed } from "../../../src/model/profile/table.ts";
-import { type Row, TradeWorld, tradedRun } from "../../fixtures/trades/trade-world.ts";
+import { expect, test } from "vitest";
+import { figureSchema } from "../../src/analytics/figure.ts";
+import { sections } from "../../src/analytics/metrics/sections.ts";
+import type { MetricsOptions } from "../../src/analytics/section/metrics-options.ts";
+import type { SectionFigures } from "../../src/analytics/section/section.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
+import { macroWorld } from "../fixtures/analytics/macro-rows.ts";
+import { type Row, tradedRun } from "../fixtures/trades/trade-world.ts";
 
-const tables = ["equity", "events", "bars", "fills", "orders", "order_book", "factors"] as const;
 const day = 86_400_000_000_000n;
 const start = 1_641_038_400_000_000_000n;
 
@@ -28,12 +26,6 @@ const options: MetricsOptions = {
   },
 };
 
-let world: TradeWorld;
-beforeEach(async () => {
-  world = await TradeWorld.open();
-});
-afterEach(() => world[Symbol.asyncDispose]());
-
 /** Equity rows a day apart. */
 function equity(values: readonly number[], more: Row = {}): Row[] {
   return values.map((value, index) => ({
@@ -47,12 +39,7 @@ function equity(values: readonly number[], more: Row = {}): Row[] {
 async function figuresOf(
   rows: Partial<Record<TableName, readonly Row[]>>,
 ): Promise<Record<string, SectionFigures>> {
-  for (const name of tables) {
-    await world.fill(name, rows[name] ?? []);
-    await createDoubleView(world.connection, tableNamed(name));
-  }
-  await createRuns(world.connection, []);
-  await createMacros(world.connection);
+  await using world = await macroWorld(rows);
   const manifest = { tables: { events: { state: "COMPLETE" } } } as unknown as Manifest;
   const views = { connection: world.connection, showOnly: async () => {} };
   const read = async (section: (typeof sections)[number]) =>

@@ -7,16 +7,16 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type ReconcileReport,
   reconcileReportSchema,
-} from "../../../src/analytics/reconcile/reconcile-report.ts";
-import { openArchive } from "../../../src/archive/archive.ts";
-import { openArchiveSource } from "../../../src/archive/read/archive-source.ts";
-import type { HistorySource } from "../../../src/model/source.ts";
-import { instanceIdOf } from "../../../src/simulator/world/run-numbers.ts";
-import { faultFindings } from "../../fixtures/analytics/fault-findings.ts";
-import { runInside, startInside } from "../../fixtures/command/command-inside.ts";
-import { requires } from "../../fixtures/command/requirement.ts";
-import { bookBreaks, rowsOf } from "../../fixtures/source/book-check.ts";
-import { btc, gbpusd } from "../../fixtures/source/recorded-bars.ts";
+} from "../../src/analytics/reconcile/reconcile-report.ts";
+import { openArchive } from "../../src/archive/archive.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
+import type { HistorySource } from "../../src/model/source.ts";
+import { instanceIdOf } from "../../src/simulator/world/run-numbers.ts";
+import { faultFindings } from "../fixtures/analytics/fault-findings.ts";
+import { runInside, startInside } from "../fixtures/command/command-inside.ts";
+import { requires } from "../fixtures/command/requirement.ts";
+import { bookBreaks, rowsOf } from "../fixtures/source/book-check.ts";
+import { btc, gbpusd } from "../fixtures/source/recorded-bars.ts";
 
 /** The bars that are traded: the first so many of the file. */
 const bars = 400;

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ReconcileOptions } from "../../../src/analytics/reconcile/reconcile.ts";
-import type { TableName } from "../../../src/model/profile/table.ts";
-import type { HistorySource, RowRequest } from "../../../src/model/source.ts";
-import { openSimulator, type Simulator } from "../../../src/simulator/simulator.ts";
-import { reconciled } from "../../fixtures/archive/reconciled-world.ts";
-import { nanos } from "../../fixtures/source/book-check.ts";
+import type { ReconcileOptions } from "../../src/analytics/reconcile/reconcile.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
+import type { HistorySource, RowRequest } from "../../src/model/source.ts";
+import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import { reconciled } from "../fixtures/archive/reconciled-world.ts";
+import { nanos } from "../fixtures/source/book-check.ts";
 
 type Row = Record<string, string>;
 type Edit = (row: Row, index: number) => void;
