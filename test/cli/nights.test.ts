@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { archiveNights } from "../fixtures/source/nights.ts";
 
-// a run begins, grows, ends and is forgotten in them; test/all/thirty-nights.test.ts has other gateways, for longer
+// a run begins, grows, ends and is forgotten in them; test/all/month-of-nights.test.ts has other gateways, for longer
 test("twelve nights of a gateway that keeps rows for eight days, counts none and moves each night", async () => {
   const folder = await mkdtemp(join(tmpdir(), "runvault-nights-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -13,7 +13,7 @@ test("twelve nights of a gateway that keeps rows for eight days, counts none and
   const { runs, unfinished } = await archiveNights(join(folder, "archive"), {
     manners: { literal: true, retentionDays: 8 },
     moves: true,
-    count: 12,
+    on: [...Array(12).keys()],
   });
   expect({ runs, unfinished }).toEqual({ runs: 12, unfinished: [] });
 }, 240_000);

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { parseFault } from "../../src/faults/fault.ts";
 import { expectOutcome, FaultyWorld, whole } from "../fixtures/archive/fault-outcome.ts";
 import { isRetried, kindsOverRpc, type RpcKind, rpcFaultCases } from "../fixtures/archive/rpc-fault-cases.ts";
+import { isTestAll } from "../fixtures/trials/cases.ts";
 
 const world = new FaultyWorld();
 let folder: string;
@@ -24,9 +25,11 @@ it("has an expectation for each kind of fault that there is over RPC", () => {
   }
 });
 
-// the first of each kind: test/all/faults-archive.test.ts has the others
+/** In npm test the first of each kind. */
+const isTried = (_: unknown, nth: number) => (nth === 0) !== isTestAll;
+
 for (const { kind, meaning } of kindsOverRpc) {
-  for (const [fault, outcome] of rpcFaultCases[kind as RpcKind].slice(0, 1)) {
+  for (const [fault, outcome] of rpcFaultCases[kind as RpcKind].filter(isTried)) {
     const ends = outcome.code === undefined ? outcome.state : `${outcome.state}, ${outcome.code}`;
     it(`${kind}: ${meaning}: ${fault} over RPC ends ${ends}, and without it COMPLETE`, async () => {
       const dir = await mkdtemp(join(folder, "archive-"));
