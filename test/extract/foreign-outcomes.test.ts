@@ -2,7 +2,12 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { inProject } from "../fixtures/command/project.ts";
 import { foreignFaults } from "../fixtures/foreign/foreign-faults.ts";
-import { foreignNames, foreignOutcome, gatewaysOf } from "../fixtures/foreign/foreign-outcomes.ts";
+import {
+  type ForeignName,
+  foreignNames,
+  foreignOutcome,
+  gatewaysOf,
+} from "../fixtures/foreign/foreign-outcomes.ts";
 
 /** The cells of the table in docs/, by fault; test/all/foreign-outcomes.test.ts, which writes it, tries every one of them. */
 const table = new Map(
@@ -13,14 +18,20 @@ const table = new Map(
     .map(([fault, ...cells]) => [fault, cells]),
 );
 
-// each fault of one gateway, of another one each time
+const cellOf = (fault: string, name: ForeignName) => table.get(fault)?.[foreignNames.indexOf(name)];
+const cells = Map.groupBy([...table.values()].flat(), (cell) => cell);
+const timesOf = (fault: string, name: ForeignName) => cells.get(cellOf(fault, name) ?? "")?.length ?? 0;
+
+// each fault of one gateway: of that which comes to what others do not, or of another one each time
 const tried = Object.keys(foreignFaults).flatMap((fault, nth) => {
   const names = gatewaysOf(fault);
-  return (fault === "no fault" ? names : [names[nth % names.length]!]).map((name) => ({ fault, name }));
+  const turned = [...names.slice(nth % names.length), ...names.slice(0, nth % names.length)];
+  const seldomFirst = turned.sort((a, b) => timesOf(fault, a) - timesOf(fault, b));
+  return (fault === "no fault" ? names : seldomFirst.slice(0, 1)).map((name) => ({ fault, name }));
 });
 
 describe("a gateway that speaks nothing of the contract comes to what docs/ says", () => {
   test.each(tried)("$fault: $name", async ({ fault, name }) => {
-    expect(await foreignOutcome(fault, name)).toBe(table.get(fault)?.[foreignNames.indexOf(name)]);
+    expect(await foreignOutcome(fault, name)).toBe(cellOf(fault, name));
   });
 });
