@@ -53,7 +53,11 @@ export default defineConfig({
       // what npm test leaves out: other programs, long chains, many cases of what npm test has some of
       {
         extends: true,
-        test: { name: "all", include: ["test/all/**/*.test.ts"], ...processes },
+        test: {
+          ...{ name: "all", include: ["test/all/**/*.test.ts"], ...processes },
+          env: { RUNVAULT_CASES: "others" },
+          execArgv: inside.execArgv,
+        },
       },
     ],
   },

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { isTestAll } from "../fixtures/trials/cases.ts";
 
 let folder: string;
 let good: string;
@@ -178,6 +179,8 @@ keep: { jobs: 90d }
       await writeFile(first, text);
       await writeFile(second, text);
       for (const [index, content] of values.entries()) {
+        // in npm test a third of the values, others at each place
+        if (((nth + index) % 3 === 0) === isTestAll) continue;
         const env = { V: content, ZQ5ECRET: "http://zq5ecret", BEAT: "http://h", ALERT: "http://h" };
         // each place and each value in both
         const form = (nth + index) % 2 === 0 ? [] : ["--json"];
@@ -191,7 +194,7 @@ keep: { jobs: 90d }
 
   it("in many places, in some of which it is right", () => {
     expect(places.length).toBeGreaterThan(35);
-    expect(sound).toBeGreaterThan(25);
+    expect(sound).toBeGreaterThan(isTestAll ? 16 : 8);
   });
 });
 

@@ -17,6 +17,7 @@ import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 import { type PutInPlace, type Tamper, tamperWith } from "../fixtures/source/tampered-gateway.ts";
+import { someOf } from "../fixtures/trials/cases.ts";
 
 let folder: string;
 let behind: Served;
@@ -145,7 +146,7 @@ const routes = [
 ];
 
 describe("what one table's route answers costs that table alone", () => {
-  test.each(routes)("over %s: %s", async (transport, _name, answer, code) => {
+  test.each(someOf(routes, 3))("over %s: %s", async (transport, _name, answer, code) => {
     const { outcome } = await archived(transport, ({ table }) => (table === "fills" ? answer : undefined));
     const tables = tablesOf(outcome);
     expect(tables.fills).toMatchObject({ state: "INCOMPLETE", error: { code } });
@@ -209,7 +210,7 @@ const factless: [transport: "rest" | "rpc", name: string, answer: PutInPlace, to
 ];
 
 describe("storage facts that are refused are not there", () => {
-  test.each(factless)("over %s: %s", async (transport, _name, answer, told) => {
+  test.each(someOf(factless, 3))("over %s: %s", async (transport, _name, answer, told) => {
     const { outcome, notices } = await archived(transport, ({ isFacts }) => (isFacts ? answer : undefined));
     for (const table of Object.values(tablesOf(outcome))) {
       expect(table).toMatchObject({ state: "COMPLETE", certificate: { proof: "exhausted", rows: 9 } });
@@ -248,7 +249,7 @@ test.each([
 );
 
 describe("storage facts that turn 404", () => {
-  test.each([1, 2, 3, 4, 5])(
+  test.each(someOf([1, 2, 3, 4, 5], 2))(
     "after %i answers in mid-job leave the run to the weaker proof, with a warning",
     async (answers) => {
       let asked = 0;

@@ -15,6 +15,7 @@ import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.t
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
+import { isTestAll } from "../fixtures/trials/cases.ts";
 
 const run = { instanceId: "alpha", runId: "2022-01-01" };
 const hour = 3_600_000_000_000n;
@@ -144,7 +145,7 @@ describe("archiving a run", () => {
       ),
       // an answer that only says whether there is more is cut, too; rows of one timestamp alone
       {
-        numRuns: 25,
+        numRuns: isTestAll ? 25 : 8,
         examples: [
           [[0], [], 1, [undefined, 0, undefined, 0], 500, 1, true],
           [[56, 56], [], 1, [], 500, 1, true],
@@ -228,7 +229,7 @@ describe("archiving a run", () => {
           await expectArchived(source);
         },
       ),
-      { numRuns: 15 },
+      { numRuns: isTestAll ? 15 : 5 },
     );
   });
 

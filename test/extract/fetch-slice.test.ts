@@ -46,13 +46,13 @@ async function fetched(
 /** Worlds with many ties: times out of a small range. */
 const times = fc.array(fc.integer({ min: 0, max: 30 }).map(BigInt), { maxLength: 120 });
 
-/** A gateway that counts so few rows of a window and never ends its answer; how many rows it got rid of. */
-async function endless(expected: number, isFinal: boolean) {
+/** A gateway that counts so few rows of a window and gives up to `most`; how many rows it got rid of. */
+async function endless(expected: number, isFinal: boolean, most = 400_000) {
   let given = 0;
   const source = new ArraySource(run, new Map([["factors", []]]));
   const [sample] = rowsAt(run, "factors", [1n]);
   source.rows = async function* () {
-    for (; given < 400_000; given += 1000) {
+    for (; given < most; given += 1000) {
       const lines = Array.from({ length: 1000 }, (_, i) =>
         sample!.line
           .replace(/"seq":"\d+"/, `"seq":"${given + i + 1}"`)
@@ -87,7 +87,7 @@ describe("fetching a slice", () => {
     });
     expect(given).toBeLessThan(110_000);
     // counts of a run that goes on may lag far behind its rows
-    expect((await endless(500, false)).given).toBe(400_000);
+    expect((await endless(500, false, 150_000)).given).toBe(150_000);
   });
 
   it("brings every row once, in order, whatever the chunks, the cuts and the size of segments", async () => {

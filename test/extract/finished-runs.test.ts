@@ -12,6 +12,7 @@ import { turnsIn } from "../fixtures/source/count-turns.ts";
 import { processorMs } from "../fixtures/source/longest-turn.ts";
 import { ListedRunSource } from "../fixtures/source/many-runs.ts";
 import { type ScriptedListing, ScriptedLists } from "../fixtures/source/scripted-lists.ts";
+import { isTestAll } from "../fixtures/trials/cases.ts";
 
 let folder: string;
 let dir: string;
@@ -265,7 +266,7 @@ test("an instance that is given twice is taken once", async () => {
   expect(await found({ REST: one(entries(1)) }, null, ["i", "i"])).toMatchObject({ runs: ["r1"] });
 });
 
-test("sixty nights of a gateway that keeps its last fifty runs are no alarm", async () => {
+test.runIf(isTestAll)("sixty nights of a gateway that keeps its last fifty runs are no alarm", async () => {
   for (const night of upTo(60)) {
     const list = one([...entries(...upTo(night, Math.max(1, night - 49))), running(night + 1)]);
     const { runs, errors } = await found({ REST: list }, await openArchive(dir, { create: true }));

@@ -12,6 +12,7 @@ import { ForeignBench } from "../fixtures/foreign/foreign-bench.ts";
 import { type DialectName, dialects } from "../fixtures/foreign/foreign-gateways.ts";
 import { judged } from "../fixtures/foreign/foreign-truth.ts";
 import { serveTwin, twinProfile } from "../fixtures/foreign/twin.ts";
+import { someOf } from "../fixtures/trials/cases.ts";
 
 let folder: string;
 beforeAll(async () => {
@@ -21,7 +22,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const names = Object.keys(dialects) as DialectName[];
 
-test.each(names)(
+test.each(someOf(names, 2))(
   "%s: by its profile alone the archive is the one that the contract's gateway gives",
   async (name) => {
     await using bench = await ForeignBench.open(name);

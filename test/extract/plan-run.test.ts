@@ -8,6 +8,7 @@ import type { StorageFacts } from "../../src/model/source.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource, type Manners } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
+import { someOf } from "../fixtures/trials/cases.ts";
 
 function planned(tables: TableWorld, source: ArraySource, acceptShrink = false): Promise<RunPlan> {
   return planRun({
@@ -93,7 +94,7 @@ const kinds: Record<string, Kind> = {
 
 describe("a dry run after a kill says what the next job then does", () => {
   it.each(Object.entries(kinds))("of %s", async (_, { manners, steps, before }) => {
-    for (const killed of steps) {
+    for (const killed of someOf(steps, 3)) {
       await using tables = await TableWorld.create();
       const source = new ArraySource(run, all(), manners);
       if (before !== undefined) {

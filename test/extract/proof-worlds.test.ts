@@ -6,6 +6,8 @@ import { type TableName, tableNames } from "../../src/model/profile/table.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { at, hours, run, TableWorld } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+import { isTestAll } from "../fixtures/trials/cases.ts";
+import { trialCount } from "../fixtures/trials/trials.ts";
 
 const day = 86_400_000_000_000n;
 const names: readonly TableName[] = ["fills", "bars", "factors", "metrics"];
@@ -88,7 +90,7 @@ test("no table of a gateway that caps, cuts down, refuses or forgets is COMPLETE
       },
     ),
     {
-      numRuns: 20,
+      numRuns: isTestAll ? 20 : trialCount(8),
       // rows at the beginning of the run, which neither an open bound nor a day's window from its rung on shows
       examples: [
         [
@@ -111,6 +113,6 @@ test("every table of an honest gateway is COMPLETE that other answers say someth
         expect(outcome).toMatchObject({ state: "COMPLETE", isWhole: true });
       }
     }),
-    { numRuns: 20 },
+    { numRuns: isTestAll ? 20 : trialCount(8) },
   );
 });

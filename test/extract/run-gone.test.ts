@@ -196,7 +196,7 @@ describe("another run under the id of an archived one", () => {
     await using tables = await TableWorld.create();
     await tables.archiveRun(new ArraySource(run, world({ fills: [1] })));
     const moved = Object.assign(another(), { label: "http://elsewhere/api/v1" });
-    const chunk = Buffer.alloc(1024 * 1024, `${"x".repeat(1023)}\n`);
+    const chunk = Buffer.alloc(1024 * 1024, `${"x".repeat(65_535)}\n`);
     let most = 0;
     moved.rows = async function* () {
       for (let taken = 1; taken <= 200; taken++) {

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
+import { isTestAll } from "../fixtures/trials/cases.ts";
 
 const modes = [
   ["with facts", {}],
@@ -116,6 +117,6 @@ it("whatever a gateway drops, adds and changes from night to night, what is show
         }
       },
     ),
-    { numRuns: 12 },
+    { numRuns: isTestAll ? 12 : 5 },
   );
 });

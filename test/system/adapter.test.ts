@@ -5,8 +5,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { inProject } from "../fixtures/command/project.ts";
+import { someOf } from "../fixtures/trials/cases.ts";
 
 const secret = "between us";
 const started = 1_790_000_000_000_000_000n;
@@ -98,12 +100,14 @@ test("the example of an adapter archives its gateway whole, from the command lin
   expect(`${ran.status} ${ran.stderr}`).toMatch(/^0 /);
 });
 
-test.each([
+const wrong: readonly (readonly [text: string, told: RegExp])[] = [
   ["export const fjord = 1;", /has no default export that is a function/],
   ["export default () => ({ label: 'x' });", /it lacks instances, runs, facts, document, rows/],
   ["export default () => { throw new Error('no secret'); };", /did not open: no secret/],
   ["export default (;", /cannot be loaded/],
-])("a module that is no adapter, %s, is wrong usage", async (text, told) => {
+];
+
+test.each(someOf(wrong, 2))("a module that is no adapter, %s, is wrong usage", async (text, told) => {
   const file = join(folder, `wrong-${text.length}.mjs`);
   await writeFile(file, text);
   const ended = await runvault(["runs", "--gateway", url, "--adapter", file]);
@@ -122,9 +126,9 @@ test("a wrong secret is told in the gateway's words, and a job file names no mod
   const runs = ["runs", "--gateway", url, "--adapter", adapter];
   const ended = await runvault(runs, { FJORD_SECRET: "wrong" });
   expect(ended.stderr).toContain("Fjord refuses the signature");
-  for (const wrong of ["/tmp/my-gateway.ts", "../my-gateway.ts", "./a/../../b.ts", "my-gateway"]) {
-    await writeFile(join(folder, "wrong.yaml"), jobText(wrong));
-    const checked = await runvault(["check", join(folder, "wrong.yaml")]);
+  for (const module of ["/tmp/my-gateway.ts", "../my-gateway.ts", "./a/../../b.ts", "my-gateway"]) {
+    await writeFile(join(folder, "wrong.yaml"), jobText(module));
+    const checked = await runInside(["check", join(folder, "wrong.yaml")]);
     expect(checked.stderr + checked.stdout).toContain("must be the path of a module beside this file");
   }
 });

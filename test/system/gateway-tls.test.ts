@@ -13,6 +13,7 @@ import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate, type Pair } from "../fixtures/command/tls-files.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
+import { someOf } from "../fixtures/trials/cases.ts";
 
 describe.skipIf(!requires("openssl"))("a gateway with certificates of its own authority", () => {
   let folder: string;
@@ -41,7 +42,7 @@ describe.skipIf(!requires("openssl"))("a gateway with certificates of its own au
     await rm(folder, { recursive: true, force: true });
   });
 
-  describe.each(transportChoices)("over %s", (transport) => {
+  describe.each(someOf(transportChoices, 2))("over %s", (transport) => {
     async function codeOf(options: Partial<GatewayOptions>): Promise<string | undefined> {
       await using gateway = openGateway(
         { baseUrl: server.url, retry: quickRetry({ retries: 0 }), ...options },

@@ -1,15 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, posix } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { posix } from "node:path";
+import { describe, expect, test } from "vitest";
 import { exit, exitPrecedence, worthRetrying } from "../../src/model/error.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
-import { start } from "../fixtures/command/command-process.ts";
-import { builtMain, inProject as fromRoot } from "../fixtures/command/project.ts";
-import { requires } from "../fixtures/command/requirement.ts";
+import { inProject as fromRoot } from "../fixtures/command/project.ts";
 
 const readme = readFileSync(fromRoot("README.md"), "utf8");
 // an interruption comes ahead of all, and a wrong command line after all
@@ -19,13 +13,6 @@ const retried = [...worthRetrying]
   .join(", ")
   .replace(/, (?=\d+$)/, " and ");
 
-/** The README's fenced blocks of a language. */
-function blocks(language: string): string[] {
-  return [...readme.matchAll(/^```(\w*)\n(.*?)^```$/gms)]
-    .filter(([, found]) => found === language)
-    .map(([, , text]) => text!);
-}
-
 /** The cells of the rows of the table under a heading, without its head. */
 function tableUnder(heading: string): string[][] {
   const section = readme.split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
@@ -33,92 +20,16 @@ function tableUnder(heading: string): string[][] {
   return rows.map(([, row]) => row!.split(/(?<!\\)\|/).map((cell) => cell.trim()));
 }
 
-/** Runs a program with its standard input; resolves when it ended. */
-async function execute(program: string, args: string[], env: Record<string, string>, input = "") {
-  // what is written to a name alone is left there
-  const child = spawn(program, args, {
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? "", HOME: folder, ...env },
-  });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  child.stdin.end(input);
-  const [status] = (await once(child, "close")) as [number | null];
-  return { status, stdout, stderr };
-}
-
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "runvault-readme-"));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
-
-describe("the README's snippets", () => {
-  test("name npm scripts that there are", () => {
-    const { scripts } = JSON.parse(readFileSync(fromRoot("package.json"), "utf8")) as {
-      scripts: Record<string, string>;
-    };
-    const named = [...readme.matchAll(/npm (?:run ([\w:]+)|(test))/g)].map(
-      ([, script, test]) => script ?? test!,
-    );
-    expect(named).toContain("demo");
-    for (const name of named) expect(Object.keys(scripts)).toContain(name);
-  });
-
-  test("the quick start works as it stands, against the gateway that the README offers", async () => {
-    const [, simulate = ""] = /`npx runvault (simulate [^`]*)`/.exec(readme) ?? [];
-    expect(simulate).not.toBe("");
-    await writeFile(join(folder, "token"), "a-secret\n");
-    const gateway = start([...simulate.split(" "), "--token-file", join(folder, "token")], {
-      RUNVAULT_CACHE: join(folder, "cache"),
-    });
-    try {
-      const address = await gateway.firstLine();
-      const [, snippet = ""] = blocks("sh");
-      const places = new Map([
-        ["https://gateway.example.com/api/v1", address],
-        ["~/.config/runvault/token", join(folder, "token")],
-        ["/data/archive", join(folder, "archive")],
-      ]);
-      let script = snippet;
-      for (const [written, real] of places) {
-        expect(script).toContain(written);
-        script = script.replaceAll(written, real);
-      }
-      // npm ci is done already, and npx finds runvault in an installed package only
-      const shims = `set -eu\nnpm() { :; }\nnpx() { shift; "$NODE" "$MAIN" "$@"; }\n`;
-      const { NODE_COMPILE_CACHE = "" } = process.env;
-      const env = { NODE: process.execPath, MAIN: builtMain, NODE_COMPILE_CACHE };
-      const done = await execute("sh", ["-s"], env, shims + script);
-      expect(done).toMatchObject({ status: 0 });
-      expect(done.stdout).toContain("nothing was fetched");
-      expect(done.stdout).toMatch(/^alpha-1\/2022-01-01-001 {2}COMPLETE/m);
-      expect(done.stdout).toMatch(/^alpha-1\/2022-01-01-001 {2}verified/m);
-      expect(done.stdout).toMatch(/^symbol +fills +turnover$/m);
-      expect(done.stdout + done.stderr).not.toContain("a-secret");
-    } finally {
-      gateway.child.kill("SIGTERM");
-      await gateway.finished;
-    }
-  });
-
-  test.skipIf(!requires("notebook"))("the notebook finds the rows of the archived run", async () => {
-    const [snippet = ""] = blocks("python");
-    expect(snippet).toContain("/data/archive");
-    const script = snippet.replaceAll("/data/archive", join(folder, "archive"));
-    const done = await execute("python3", ["-"], {}, `${script}\nprint(len(fills.df()))\n`);
-    expect(done).toMatchObject({ status: 0, stderr: "" });
-    const sql = "SELECT count(*) FROM fills WHERE run_id = '2022-01-01-001'";
-    const { stdout } = await runInside(["query", "--archive", join(folder, "archive"), "-f", "csv", sql]);
-    expect(done.stdout.trim()).toBe(stdout.trim().split("\n").at(-1));
-    expect(Number(done.stdout)).toBeGreaterThan(0);
-  });
+// test/all/readme.test.ts runs them
+test("the README's snippets name npm scripts that there are", () => {
+  const { scripts } = JSON.parse(readFileSync(fromRoot("package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
+  const named = [...readme.matchAll(/npm (?:run ([\w:]+)|(test))/g)].map(
+    ([, script, test]) => script ?? test!,
+  );
+  expect(named).toContain("demo");
+  for (const name of named) expect(Object.keys(scripts)).toContain(name);
 });
 
 describe("the documents", () => {

@@ -8,6 +8,7 @@ import { serve } from "../../src/serve/server.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { withFaults } from "../fixtures/served/served-faults.ts";
+import { someOf } from "../fixtures/trials/cases.ts";
 
 let folder: string;
 
@@ -40,13 +41,15 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test.each([
+const ways = [
   ["rest", false, false],
   ["rpc", false, false],
   ["rest", false, true],
   ["rest", true, false],
   ["rpc", true, false],
-] as const)(
+] as const;
+
+test.each(someOf<(typeof ways)[number]>(ways, 2))(
   "over %s, what is not proven here is not proven there either (incomplete tables served: %s, literal: %s)",
   async (transport, allowIncomplete, literal) => {
     await using source = openArchiveSource(await openArchive(join(folder, "a")), { allowIncomplete });

@@ -91,7 +91,8 @@ beforeAll(async () => {
       unlisted.push(sentence(difference, ["simulator", "twin"], told(requests[index]!)));
     }
   }
-});
+  // two worlds are rendered, and a thousand requests made
+}, 240_000);
 afterAll(async () => {
   await sides?.[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });

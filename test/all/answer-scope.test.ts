@@ -1,0 +1,1 @@
+import "../extract/answer-scope.test.ts";

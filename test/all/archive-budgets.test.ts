@@ -1,0 +1,1 @@
+import "../system/archive-budgets.test.ts";

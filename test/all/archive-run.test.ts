@@ -1,0 +1,1 @@
+import "../extract/archive-run.test.ts";

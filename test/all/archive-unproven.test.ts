@@ -1,0 +1,1 @@
+import "../cli/archive-unproven.test.ts";

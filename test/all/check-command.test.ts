@@ -1,0 +1,1 @@
+import "../cli/check-command.test.ts";

@@ -1,0 +1,1 @@
+import "../extract/cut-every-byte.test.ts";

@@ -1,0 +1,1 @@
+import "../extract/error-scope.test.ts";

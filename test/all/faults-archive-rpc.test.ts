@@ -1,0 +1,1 @@
+import "../faults/faults-archive-rpc.test.ts";

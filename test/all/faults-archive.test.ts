@@ -1,0 +1,1 @@
+import "../faults/faults-archive.test.ts";

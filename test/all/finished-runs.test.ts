@@ -1,0 +1,1 @@
+import "../extract/finished-runs.test.ts";

@@ -1,0 +1,1 @@
+import "../extract/foreign-gateways.test.ts";

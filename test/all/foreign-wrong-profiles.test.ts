@@ -1,0 +1,1 @@
+import "../extract/foreign-wrong-profiles.test.ts";

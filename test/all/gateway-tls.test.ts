@@ -1,0 +1,1 @@
+import "../system/gateway-tls.test.ts";

@@ -1,0 +1,1 @@
+import "../cli/hostile-texts.test.ts";

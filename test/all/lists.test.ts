@@ -1,0 +1,1 @@
+import "../cli/lists.test.ts";

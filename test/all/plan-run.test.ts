@@ -1,0 +1,1 @@
+import "../extract/plan-run.test.ts";

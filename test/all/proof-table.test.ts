@@ -1,0 +1,1 @@
+import "../cli/proof-table.test.ts";

@@ -1,0 +1,1 @@
+import "../extract/proof-worlds.test.ts";

@@ -1,0 +1,1 @@
+import "../extract/rebuild-by-profile.test.ts";

@@ -1,0 +1,1 @@
+import "../extract/rpc-profile-archive.test.ts";

@@ -1,0 +1,1 @@
+import "../system/starting.test.ts";

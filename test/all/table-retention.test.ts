@@ -1,0 +1,1 @@
+import "../extract/table-retention.test.ts";
