@@ -185,7 +185,7 @@ test("the first one as a script is typed, and prints the run's figures", async (
   };
   await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["one-run.ts"] }));
   const node = promisify(execFile);
-  await node(process.execPath, [inProject("node_modules/typescript/bin/tsc"), "-p", project]);
+  await node(process.execPath, [inProject("node_modules/@typescript/native/bin/tsc"), "-p", project]);
   const { stdout } = await node(process.execPath, ["one-run.ts", archive], { cwd: project });
   expect(stdout).toMatch(/^alpha-1\/2022-\S+ {2}COMPLETE, [1-9]\d* fills\n/);
   expect(stdout).toMatch(/'sharpe' +│ -?\d/);
