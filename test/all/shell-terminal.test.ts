@@ -98,7 +98,7 @@ describe.skipIf(!requires("python"))("the shell on a terminal", () => {
       ["shell"],
       [
         [prompt, "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000));\r"],
-        ["1000000));", "\x03"],
+        ["1000000));\r", "\x03"],
         ["stopped", ""],
         [prompt, "half a li\x03"],
         [prompt, "SELECT 1 AS again;\r"],
