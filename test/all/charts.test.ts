@@ -2,28 +2,28 @@ import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import vegaLiteSchema from "vega-lite/vega-lite-schema.json" with { type: "json" };
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { candlesChart } from "../../../src/report/charts/candles-chart.ts";
-import type { Chart, NoChart } from "../../../src/report/charts/chart.ts";
-import { equityChart } from "../../../src/report/charts/equity-chart.ts";
-import { eventsChart } from "../../../src/report/charts/events-chart.ts";
-import { excursionsChart } from "../../../src/report/charts/excursions-chart.ts";
-import { exposureChart } from "../../../src/report/charts/exposure-chart.ts";
-import { feesChart } from "../../../src/report/charts/fees-chart.ts";
-import { funnelChart } from "../../../src/report/charts/funnel-chart.ts";
-import { informationChart } from "../../../src/report/charts/information-chart.ts";
-import { latencyChart } from "../../../src/report/charts/latency-chart.ts";
-import { profitChart } from "../../../src/report/charts/profit-chart.ts";
-import { quantilesChart } from "../../../src/report/charts/quantiles-chart.ts";
-import { returnsChart } from "../../../src/report/charts/returns-chart.ts";
-import { rollingChart } from "../../../src/report/charts/rolling-chart.ts";
-import { slippageChart } from "../../../src/report/charts/slippage-chart.ts";
+import { candlesChart } from "../../src/report/charts/candles-chart.ts";
+import type { Chart, NoChart } from "../../src/report/charts/chart.ts";
+import { equityChart } from "../../src/report/charts/equity-chart.ts";
+import { eventsChart } from "../../src/report/charts/events-chart.ts";
+import { excursionsChart } from "../../src/report/charts/excursions-chart.ts";
+import { exposureChart } from "../../src/report/charts/exposure-chart.ts";
+import { feesChart } from "../../src/report/charts/fees-chart.ts";
+import { funnelChart } from "../../src/report/charts/funnel-chart.ts";
+import { informationChart } from "../../src/report/charts/information-chart.ts";
+import { latencyChart } from "../../src/report/charts/latency-chart.ts";
+import { profitChart } from "../../src/report/charts/profit-chart.ts";
+import { quantilesChart } from "../../src/report/charts/quantiles-chart.ts";
+import { returnsChart } from "../../src/report/charts/returns-chart.ts";
+import { rollingChart } from "../../src/report/charts/rolling-chart.ts";
+import { slippageChart } from "../../src/report/charts/slippage-chart.ts";
 import {
   chartSamples,
   drawdownsOf,
   equityRun,
   hostileText,
   nthRun,
-} from "../../fixtures/report/chart-samples.ts";
+} from "../fixtures/report/chart-samples.ts";
 
 const samples = Object.entries(chartSamples);
 const names = samples.map(([name]) => name);
