@@ -1,3 +1,4 @@
+// @module-tag slow
 import { readFile, truncate, unlink, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { committedParquet } from "../../src/analytics/files/committed-parquet.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { copyFile, mkdir, readdir, rename, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";

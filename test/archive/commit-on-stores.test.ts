@@ -1,3 +1,4 @@
+// @module-tag slow
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { BadLine, LineByLineResult } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { convertLineByLine } from "../../src/archive/convert/line-by-line-conversion.ts";

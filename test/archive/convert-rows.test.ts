@@ -1,3 +1,4 @@
+// @module-tag slow
 import { access } from "node:fs/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { cpSync, existsSync } from "node:fs";
 import { mkdir, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../src/archive/manifest/manifest.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { mkdir, readdir, readFile, rm, symlink, truncate, unlink, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { renameSync } from "node:fs";
 import { access, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

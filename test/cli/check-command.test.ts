@@ -1,3 +1,4 @@
+// @module-tag slow
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references to variables are shown as they are written
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,3 +1,4 @@
+// @module-tag slow
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references to variables are shown as they are written
 import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";

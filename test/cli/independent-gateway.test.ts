@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, test } from "vitest";
 import { tableNames } from "../../src/model/profile/table.ts";
 import {

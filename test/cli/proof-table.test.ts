@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, test } from "vitest";
 import { outcomeOf, proofCells, proofTableWorlds, wayOf } from "../fixtures/proof/proof-table.ts";
 import { proofWorlds } from "../fixtures/proof/proof-worlds.ts";

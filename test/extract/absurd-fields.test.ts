@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, it } from "vitest";
 import { driftOf, driftText } from "../../src/archive/convert/drift.ts";
 import { convertLineByLine } from "../../src/archive/convert/line-by-line-conversion.ts";

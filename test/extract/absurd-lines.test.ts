@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, it } from "vitest";
 import { SegmentBuilder } from "../../src/extract/fetch/segment-builder.ts";
 import { linesIn, rowsWithin } from "../../src/extract/plan/table-asks.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, it } from "vitest";
 import type { ArchiveSettings } from "../../src/extract/run/archive-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";

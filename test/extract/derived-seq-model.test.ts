@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, it } from "vitest";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { tableNames } from "../../src/model/profile/table.ts";

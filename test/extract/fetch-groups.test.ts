@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/fetch/buffer-pool.ts";
 import type { SliceWork } from "../../src/extract/fetch/slice.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/fetch/buffer-pool.ts";

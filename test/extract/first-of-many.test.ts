@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, test } from "vitest";
 import { firstOfMany } from "../../src/extract/choose/first-of-many.ts";
 import { type ListFinding, listDoubt, listFailure, listNote } from "../../src/extract/choose/list-finding.ts";

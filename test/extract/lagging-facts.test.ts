@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, it } from "vitest";
 import { defaultSettings } from "../../src/extract/run/archive-run.ts";
 import type { TableName } from "../../src/model/profile/table.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { readdir } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { planRun, type RunPlan } from "../../src/extract/plan/plan-run.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { cpSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

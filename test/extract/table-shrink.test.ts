@@ -1,3 +1,4 @@
+// @module-tag slow
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";

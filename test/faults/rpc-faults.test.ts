@@ -1,3 +1,4 @@
+// @module-tag slow
 import { channel } from "node:diagnostics_channel";
 import { gunzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, it } from "vitest";
 import { readInstances, readRuns } from "../../src/gateway/documents.ts";
 import { Notices } from "../../src/gateway/notices.ts";

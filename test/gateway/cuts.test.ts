@@ -1,3 +1,4 @@
+// @module-tag slow
 import type { Socket } from "node:net";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../src/gateway/options.ts";

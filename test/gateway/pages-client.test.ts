@@ -1,3 +1,4 @@
+// @module-tag slow
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Code } from "@connectrpc/connect";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { openRequestScope } from "../../src/gateway/request-scope.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { globSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import ts from "typescript";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, test } from "vitest";
 import { cronTimes, nextStarts } from "../../src/pipeline/file/cron.ts";
 import { calendarLines } from "../../src/pipeline/units/calendar-lines.ts";

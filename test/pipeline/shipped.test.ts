@@ -1,3 +1,4 @@
+// @module-tag slow
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";

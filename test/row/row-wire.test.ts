@@ -1,3 +1,4 @@
+// @module-tag slow
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { connect } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";

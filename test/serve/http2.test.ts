@@ -1,3 +1,4 @@
+// @module-tag slow
 import { once } from "node:events";
 import http2 from "node:http2";
 import { connect } from "node:net";

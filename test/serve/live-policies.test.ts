@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, test } from "vitest";
 import type { LiveFeed, LiveValue } from "../../src/model/control.ts";
 import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { once } from "node:events";
 import net from "node:net";
 import { expect, test } from "vitest";

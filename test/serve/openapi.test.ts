@@ -1,3 +1,4 @@
+// @module-tag slow
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { afterEach, expect, test } from "vitest";
 import { tables } from "../../src/model/profile/table.ts";
 import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";

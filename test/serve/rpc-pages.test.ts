@@ -1,3 +1,4 @@
+// @module-tag slow
 import { create, fromBinary, fromJson, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";

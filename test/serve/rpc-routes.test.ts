@@ -1,3 +1,4 @@
+// @module-tag slow
 import { Code, createClient } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
 import { afterEach, expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { afterEach, describe, expect, test } from "vitest";
 import { macroRows, macroWorld } from "../../fixtures/analytics/macro-rows.ts";
 import { allOf, dollars, type Row, type TradeWorld } from "../../fixtures/trades/trade-world.ts";

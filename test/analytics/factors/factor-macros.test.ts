@@ -1,3 +1,4 @@
+// @module-tag slow
 import { afterEach, describe, expect, test } from "vitest";
 import { macroRows, macroWorld } from "../../fixtures/analytics/macro-rows.ts";
 import type { Row, TradeWorld } from "../../fixtures/trades/trade-world.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type MeasureOptions, measureRuns } from "../../../src/analytics/metrics/measure-runs.ts";
 import type { Manifest } from "../../../src/archive/manifest/manifest.ts";

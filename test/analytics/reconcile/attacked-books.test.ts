@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, test } from "vitest";
 import { exactOf } from "../../../src/analytics/instruments/instrument.ts";
 import {

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, test } from "vitest";
 import { figureUnder, type MeasuredFigure } from "../../../src/analytics/reconcile/window-figures.ts";
 import { runInside } from "../../fixtures/command/command-inside.ts";

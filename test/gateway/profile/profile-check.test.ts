@@ -1,3 +1,4 @@
+// @module-tag slow
 import { describe, expect, it } from "vitest";
 import { allFindings, type ProfileCheck } from "../../../src/gateway/profile/check/profile-check.ts";
 import { checkedProfile } from "../../fixtures/foreign/checked-profile.ts";

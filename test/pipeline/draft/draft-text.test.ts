@@ -1,3 +1,4 @@
+// @module-tag slow
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references to variables are shown as they are written
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, test } from "vitest";
 import { lockRun } from "../../../src/archive/lock.ts";
 import { exit, RunvaultError } from "../../../src/model/error.ts";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { normaliseCarefully } from "../../../../src/gateway/profile/rows/careful-row.ts";
