@@ -60,7 +60,7 @@ describe("docs/library.md, in a project that has the package", () => {
   });
 
   test("every example is typed", () => {
-    const compiler = inProject("node_modules/typescript/bin/tsc");
+    const compiler = inProject("node_modules/@typescript/native/bin/tsc");
     const { stdout, status } = spawnSync(process.execPath, [compiler, "-p", folder], { encoding: "utf8" });
     expect(status, stdout).toBe(0);
   });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { EquityWorld, type ToldFigure } from "../fixtures/analytics/equity-world.ts";
 
 let world: EquityWorld;
@@ -6,7 +6,6 @@ let world: EquityWorld;
 beforeEach(async () => {
   world = await EquityWorld.open();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 type Point = readonly [string, number];
 /** Points at noon of days of January 2022. */

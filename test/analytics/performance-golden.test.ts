@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { EquityWorld } from "../fixtures/analytics/equity-world.ts";
 import { inProject } from "../fixtures/command/project.ts";
@@ -88,7 +88,6 @@ describe.each(Object.entries(worlds))("figures of %s", (name, fillWorld) => {
     world = await EquityWorld.open();
     if (isThere) await fillWorld(world);
   });
-  afterAll(() => world[Symbol.asyncDispose]());
 
   describe.skipIf(!isThere).each(golden.cases[name]!)(
     "over $session sessions, $periods a year, filled: $fill",
@@ -170,7 +169,7 @@ describe.each(Object.entries(worlds))("figures of %s", (name, fillWorld) => {
 });
 
 it("the normal distribution function is scipy's to 1e-12, in its tails as well", async () => {
-  await using world = await EquityWorld.open();
+  const world = await EquityWorld.open();
   const values = golden.normal_cdf.map(([x]) => `(${x}::DOUBLE)`).join(", ");
   const result = await world.connection.runAndReadAll(`SELECT normal_cdf(x) FROM (VALUES ${values}) v(x)`);
   const worst = result.getRows().map(([got], index) => apart(got, golden.normal_cdf[index]![1]));

@@ -70,6 +70,8 @@ describe("SQL from users can only read the archive's tables", () => {
     "enable_logging in a PIVOT": () =>
       `FROM (PIVOT (FROM enable_logging(storage_path = '${built.dir}')) ON Success IN (true) USING count(*))`,
     checkpoint: () => "SELECT * FROM checkpoint()",
+    write_log: () => "SELECT write_log('x')",
+    "write_log in capitals": () => `SELECT max("WRITE_LOG"(symbol)) FROM fills`,
     "SQL in a string, by query": () => "SELECT * FROM query('SELECT * FROM enable_logging()')",
     "SQL in a string, serialized": () =>
       "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM enable_logging()'))",

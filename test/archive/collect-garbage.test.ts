@@ -1,6 +1,6 @@
 import { copyFile, mkdir, readdir, rename, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { lockRun } from "../../src/archive/lock.ts";
 import { holdForReading } from "../../src/archive/read/readings.ts";
 import { type CollectOptions, collectGarbage } from "../../src/archive/upkeep/collect-garbage.ts";
@@ -14,10 +14,17 @@ import { ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
 const day = 86_400_000_000_000n;
 const gone = { instanceId: "gone", runId: "2021-01-01" };
 
+/** An archive of two runs, of which each test has a copy. */
+let made: RebuildWorld;
+beforeAll(async () => {
+  made = await RebuildWorld.create();
+  for (const of of [run, second]) await made.archiveFills(of);
+});
+afterAll(() => made[Symbol.asyncDispose]());
+
 let under: RebuildWorld;
 beforeEach(async () => {
-  under = await RebuildWorld.create();
-  for (const of of [run, second]) await under.archiveFills(of);
+  under = await RebuildWorld.create(made.archive.dir);
 });
 afterEach(() => under[Symbol.asyncDispose]());
 

@@ -180,7 +180,13 @@ describe("a line that is no proper row is refused, and set aside by the line-by-
     ]);
     expect(Buffer.from(found.bad[0]?.raw ?? "", found.bad[0]?.encoding)).toEqual(Buffer.from(line));
     expect(found.good.toString()).toBe(`${good}\n${good}\n`);
-    const again = await fixture.convert(table, [await fixture.segment(found.good, { checked: true })]);
+  });
+
+  it.each([fills, factors, book])("what is left of $name is taken", async (table) => {
+    const good = sampleLine(table);
+    const again = await fixture.convert(table, [
+      await fixture.segment(`${good}\n${good}\n`, { checked: true }),
+    ]);
     expect(await fixture.lines(table, again.out)).toEqual([good, good]);
   });
 });

@@ -5,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rebuildRun } from "../../src/extract/rebuild/rebuild-run.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
@@ -42,7 +43,15 @@ async function work(): Promise<void> {
   const { archive } = await archiveWorld(dir, new ArraySource(worldRun, rows), { tables: ["fills", "bars"] });
   expect(await readdir(dir)).toContain("quarantine");
   const { signal } = new AbortController();
-  await rebuildRun({ archive, run: worldRun, upTo: 1, clock: () => 0n, signal, tool: "test" });
+  await rebuildRun({
+    archive,
+    run: worldRun,
+    upTo: 1,
+    clock: () => 0n,
+    signal,
+    tool: "test",
+    duckdb: sharedDuckDB,
+  });
   // what was left alone for a while is remembered, in cache/
   const data = join(dir, "data/alpha/2022-01-01");
   for (const file of await readdir(data)) await utimes(join(data, file), 1e9, 1e9);
@@ -52,7 +61,28 @@ async function work(): Promise<void> {
   expect(await readdir(dir)).toContain("cache");
 }
 
-describe.each([0o000, 0o022, 0o077])("under umask %o", (mask) => {
+interface Given {
+  readonly root: number;
+  readonly folders: readonly string[];
+  readonly files: readonly string[];
+}
+
+/** Bits of a folder that somebody made, and those of what is made in it. */
+const given = {
+  readable: { root: 0o755, folders: ["755"], files: ["644"] },
+  group: { root: 0o750, folders: ["750"], files: ["640"] },
+  owner: { root: 0o700, folders: ["700"], files: ["600"] },
+  // whoever may write in it together
+  together: { root: 0o2770, folders: ["2770"], files: ["660"] },
+  "group's": { root: 0o2750, folders: ["2750"], files: ["640"] },
+} as const satisfies Record<string, Given>;
+
+// what a umask would take away, and what it would leave
+describe.each([
+  { mask: 0o000, roots: [given.owner, given.group] },
+  { mask: 0o022, roots: [given.together, given["group's"]] },
+  { mask: 0o077, roots: [given.readable] },
+])("under umask $mask", ({ mask, roots }) => {
   it("a new archive is its owner's alone", async () => {
     process.umask(mask);
     await work();
@@ -60,21 +90,17 @@ describe.each([0o000, 0o022, 0o077])("under umask %o", (mask) => {
     expect(await bitsBelow(dir)).toEqual({ folders: ["700"], files: ["600"] });
   });
 
-  it.each([
-    { root: 0o755, folders: ["755"], files: ["644"] },
-    { root: 0o750, folders: ["750"], files: ["640"] },
-    { root: 0o700, folders: ["700"], files: ["600"] },
-    // whoever may write in it together
-    { root: 0o2770, folders: ["2770"], files: ["660"] },
-    { root: 0o2750, folders: ["2750"], files: ["640"] },
-  ])("what is made in a folder of bits $root follows them", async ({ root, ...expected }) => {
-    await mkdir(dir);
-    await chmod(dir, root);
-    process.umask(mask);
-    await work();
-    expect(await bitsOf(dir)).toBe(root.toString(8));
-    expect(await bitsBelow(dir)).toEqual(expected);
-  });
+  it.each<Given>(roots)(
+    "what is made in a folder of bits $root follows them",
+    async ({ root, ...expected }) => {
+      await mkdir(dir);
+      await chmod(dir, root);
+      process.umask(mask);
+      await work();
+      expect(await bitsOf(dir)).toBe(root.toString(8));
+      expect(await bitsBelow(dir)).toEqual(expected);
+    },
+  );
 });
 
 it("what is made later follows the bits that the root has by then", async () => {

@@ -16,6 +16,7 @@ import {
   worldRun,
 } from "../fixtures/archive/archived-world.ts";
 import { treeOf } from "../fixtures/archive/folder-tree.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 const tables = ["fills"] as const;
@@ -45,7 +46,15 @@ function archiveInto(dir: string, run = worldRun, version = "1", rows = 25) {
 
 function rebuild(upTo: number | null) {
   const { archive } = under;
-  return rebuildRun({ archive, run: worldRun, upTo, clock: () => 0n, signal, tool: "test" });
+  return rebuildRun({
+    archive,
+    run: worldRun,
+    upTo,
+    clock: () => 0n,
+    signal,
+    tool: "test",
+    duckdb: sharedDuckDB,
+  });
 }
 
 async function widen() {
@@ -111,8 +120,11 @@ async function fillWithOthers(folder: string): Promise<void> {
   await writeFile(join(folder, "sub", "all.parquet"), "mine");
 }
 
-describe.each(commands)("$command", ({ run, work }) => {
-  it.each(foldersOf(run))("refuses a link in the place of %s, and changes nothing", async (folder) => {
+describe.each(commands)("$command", (tried) => {
+  const { run, work } = tried;
+  // all commands look at all folders in one place: half of the commands for each
+  const some = foldersOf(run).filter((_, index) => (index + commands.indexOf(tried)) % 2 === 0);
+  it.each(some)("refuses a link in the place of %s, and changes nothing", async (folder) => {
     const mend = await linkOut(join(under.archive.dir, folder));
     await expectRefusal(run, work, folder);
     await mend();

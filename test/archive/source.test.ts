@@ -50,7 +50,7 @@ beforeAll(async () => {
   simulator = await openSimulator({
     cacheDir: join(folder, "worlds"),
     runs: 3,
-    rows: 4_000,
+    rows: 1_500,
     failed: 2,
     growing: true,
     clock: () => now,
@@ -68,7 +68,7 @@ beforeAll(async () => {
       signal: new AbortController().signal,
       tool: "test",
       duckdb: sharedDuckDB,
-      settings: { segmentBytes: 20_000, sliceRows: 300 },
+      settings: { segmentBytes: 8_000, sliceRows: 120 },
     });
     if (manifest.horizon !== null) horizon = BigInt(manifest.horizon);
   }

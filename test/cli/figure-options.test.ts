@@ -2,7 +2,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readInstruments } from "../../src/analytics/instruments/read-instruments.ts";
 import { metricsSchema } from "../../src/analytics/metrics/metrics-document.ts";
+import { openQuery } from "../../src/analytics/query/query.ts";
+import { openArchive } from "../../src/archive/archive.ts";
 import { formatRun } from "../../src/model/run-argument.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { type DegenerateArchive, degenerateArchive } from "../fixtures/degenerate/degenerate-archive.ts";
@@ -142,6 +145,20 @@ describe("--instruments", () => {
     expect((await asked(factors)).filter(({ value }) => value !== null).length).toBeGreaterThan(0);
     const without = await runInside(["query", "--archive", archive.dir, sql, "--format", "json"]);
     expect(without.stdout).toContain("no row says which a symbol is traded in");
+  });
+
+  test("reach a later statement of one session, too", async () => {
+    const instruments = await readInstruments(archive.instruments!);
+    await using query = await openQuery(await openArchive(archive.dir), { instruments });
+    const answer = async (statement: string) => {
+      const rows: string[] = [];
+      for await (const batch of (await query.run(statement)).batches()) rows.push(...batch.map(String));
+      return rows;
+    };
+    const first = await answer(sql);
+    expect(first.length).toBeGreaterThan(0);
+    await answer(factors);
+    expect(await answer(sql)).toEqual(first);
   });
 
   test("are in an exported file, whose macros answer alike", async () => {

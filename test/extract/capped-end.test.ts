@@ -117,6 +117,13 @@ describe("a last timestamp behind others, which nothing counts", () => {
     expect((await archived(behind(30, 20), { cap: 22 })).fills!.state).toBe("COMPLETE");
   });
 
+  it("is found behind an answer that was shorter than the one before: a cap need not be one of rows", async () => {
+    for (const manners of [{ cap: 40, capKeeps: "varying" }, { capBytes: 9000 }] as const) {
+      const { fills } = await archived(world({ fills: hours(100), bars: hours(100) }), manners);
+      expect(latestView(fills)).toMatchObject({ state: "COMPLETE", certificate: { rows: 100 } });
+    }
+  });
+
   it("is not COMPLETE where each answer ended in it", async () => {
     expect((await archived(behind(30, 150), { cap: 100 })).fills!.state).not.toBe("COMPLETE");
     expect((await archived(behind(30, 150), { cap: 100, capKeeps: "varying" })).fills!.state).not.toBe(

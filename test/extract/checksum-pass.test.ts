@@ -44,11 +44,15 @@ describe("the final pass of a gateway with row checksums", () => {
     expect((await tables.archiveRun(source)).changed).toBe(false);
   });
 
-  it("streams what has another checksum, and brings what changed in place", async () => {
+  it.each([
+    ["first", 0],
+    ["middle", 33],
+    ["last", 59],
+  ])("streams what has another checksum, and brings what changed in place: the %s row", async (_, n) => {
     await using tables = await TableWorld.create();
     const { source } = await turnedFinal(tables);
     const rows = source.tables.get("fills")!;
-    source.tables.set("fills", [...rows.slice(0, 33), ...repriced(rows.slice(33, 34)), ...rows.slice(34)]);
+    source.tables.set("fills", rows.toSpliced(n, 1, ...repriced(rows.slice(n, n + 1))));
     const { manifest } = await tables.archiveRun(source);
     expect(manifest.tables.fills!.proven!.certificate!.restsOn).toContainEqual(byStream);
     expect(manifest.tables.orders!.proven!.certificate!.restsOn).toContainEqual(byHash);
@@ -122,6 +126,18 @@ describe("a recheck of a gateway with row checksums", () => {
     const rows = source.tables.get("fills")!;
     source.tables.set("fills", [...repriced(rows.slice(0, 1)), ...rows.slice(1)]);
     expect((await tables.archiveRun(source, { settings })).manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", source.tables.get("fills")!);
+  });
+
+  it("takes up a run of which any table is due", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: hours(9), orders: hours(9) }));
+    await tables.archiveRun(source, { tables: ["fills"], clock: () => at(1000) });
+    await tables.archiveRun(source, { tables: ["orders"], clock: () => at(3000) });
+    source.tables.set("fills", repriced(source.tables.get("fills")!));
+    const job = (n: number) => tables.archiveRun(source, { settings: { recheckBefore: at(n) } });
+    expect((await job(999)).changed).toBe(false);
+    expect((await job(2000)).changed).toBe(true);
     await tables.expectRows("fills", source.tables.get("fills")!);
   });
 

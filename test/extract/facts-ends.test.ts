@@ -64,6 +64,18 @@ describe("the table's own `final`", () => {
     expect(manifest.tables.orders!.state).toBe("COMPLETE");
   });
 
+  it("is believed of all tables of a run that is marked final itself", async () => {
+    await using tables = await TableWorld.create();
+    const source = filled();
+    const facts = source.facts.bind(source);
+    source.facts = async (...asked) => {
+      const answer = [...(await facts(...asked))!];
+      return new Map(answer.map(([name, own]) => [name, { ...own, final: false }]));
+    };
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills!.attempt.outcome).toBe("UNVERIFIED");
+  });
+
   it("is asked for again first", async () => {
     await using tables = await TableWorld.create();
     const source = saying(filled(), (asked) => ({ final: asked > 1 }));

@@ -192,9 +192,12 @@ describe("fetching a slice", () => {
     const foreign = rowsAt({ ...run, runId: "r-2" }, "factors", [1n]);
     const other = new ArraySource(run, new Map([["factors", foreign]]));
     await expect(fetchFrom(other, 1)).rejects.toMatchObject({ code: "history_identity_conflict" });
-    const early = rowsAt(run, "factors", [1n]).map((row) => ({ ...row, ts: 500n }));
-    const outside = new ArraySource(run, new Map([["factors", early]]));
-    await expect(fetchFrom(outside, 1, 2n)).rejects.toMatchObject({ code: "history_identity_conflict" });
+    // the window is [2, 1000): the source believes that these rows lie in it
+    for (const ts of [1n, 1000n]) {
+      const rows = rowsAt(run, "factors", [ts]).map((row) => ({ ...row, ts: 500n }));
+      const outside = new ArraySource(run, new Map([["factors", rows]]));
+      await expect(fetchFrom(outside, 1, 2n)).rejects.toMatchObject({ code: "history_identity_conflict" });
+    }
   });
 });
 

@@ -155,6 +155,20 @@ describe("the outer ends of a counted table", () => {
     });
   });
 
+  it("are not shown by bounds that bring the first row and not the last, as where the end of a long window is kept", async () => {
+    await using tables = await TableWorld.create();
+    const manners = { times: { started: at(0), ended: at(6) } };
+    const source = new ArraySource(run, world({ fills: hours(6) }), manners);
+    const known = new ArraySource(run, world({ fills: hours(5) }), manners);
+    source.facts = (ref, bounds) => known.facts(ref, bounds);
+    const rows = source.rows.bind(source);
+    source.rows = (request) => {
+      const { from = 0n, to = year2100 } = request;
+      return rows({ ...request, from: from > to - 3n * day ? from : to - 3n * day, to });
+    };
+    expect((await tables.archiveRun(source)).manifest.tables.fills!.state).toBe("INCOMPLETE");
+  });
+
   it.each([
     ["refuses wide bounds", { longestNs: 31n * day, longer: "refused" }],
     ["cuts wide bounds down", { longestNs: 31n * day, longer: "cutDown" }],

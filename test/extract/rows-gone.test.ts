@@ -179,3 +179,15 @@ it("work of a finished run that went on again is not gone on with", async () => 
   await tables.archiveRun(unversioned(changed, {}));
   await expectShown(tables, changed);
 });
+
+it("rows that a gateway dropped from the beginning stay where it is accepted that others are gone", async () => {
+  await using tables = await TableWorld.create();
+  await tables.archiveRun(giving(all.slice(0, 60)));
+  const left = all.slice(30, 60).toSpliced(10, 1);
+  const source = giving(left);
+  source.storageVersion = "2";
+  expect((await fillsOf(tables, source)).attempt.error!.code).toBe("shrunk");
+  const { manifest } = await tables.archiveRun(source, { settings: { acceptShrink: true } });
+  expect(manifest.state).toBe("COMPLETE");
+  await expectShown(tables, [...all.slice(0, 30), ...left]);
+});

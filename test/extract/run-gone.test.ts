@@ -123,6 +123,7 @@ describe("a run that its gateway does not know any more", () => {
       attempt: { outcome: "ok", holding },
     });
     expect((await reportOf(tables.archive, run)).damaged).toBe(false);
+    expect(shownView(manifest.tables.fills, false)!.segments).toEqual(before.proven!.segments);
     const shown = shownView(manifest.tables.fills, true)!;
     expect(shown).toMatchObject({ state: "UNVERIFIED", segments: holding!.segments });
     expect(toldView(manifest.tables.fills!)).toMatchObject({ state: "OPEN", certificate: { rows: 29 } });
@@ -160,6 +161,8 @@ describe("another run under the id of an archived one", () => {
     });
     expect(reset.asked).toEqual([]);
     expect((await tables.archiveRun(reset)).changed).toBe(false);
+    // no address outweighs that
+    expect((await tables.archiveRun(reset, { settings: { sourceMoved: true } })).changed).toBe(false);
     await tables.expectRows("fills", rows.get("fills")!);
   });
 

@@ -91,6 +91,19 @@ describe("a table that the gateway says it does not keep", () => {
     });
   });
 
+  it("is UNVERIFIED where the facts leave it out, and its route answers without a row", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: [], orders: [1, 2] }));
+    const facts = source.facts.bind(source);
+    source.facts = async (...asked): Promise<StorageFacts> =>
+      new Map([...(await facts(...asked))!].filter(([name]) => name !== "fills"));
+    expect((await tables.archiveRun(source)).manifest.tables.fills).toMatchObject({
+      state: "UNVERIFIED",
+      proven: null,
+      attempt: { error: { message: expect.stringContaining("its own route does not say") } },
+    });
+  });
+
   it.each([
     ["without rows", [], false],
     ["with rows, though losing them is accepted", hours(30), true],

@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
-import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 describe("the facts' bounds", () => {
@@ -42,6 +42,28 @@ describe("the facts' bounds", () => {
     };
     const { manifest } = await tables.archiveRun(source);
     expect(latestView(manifest.tables.fills!).certificate!.proof).toBe("none");
+  });
+});
+
+it("two passes that bring as many rows, but not the same ones, prove nothing", async () => {
+  await using tables = await TableWorld.create();
+  const source = new ArraySource(run, world({ fills: hours(30) }), { literal: true });
+  const rows = source.tables.get("fills")!;
+  const other = new ArraySource(
+    run,
+    new Map([["fills", rows.toSpliced(15, 1, ...repriced(rows.slice(15, 16)))]]),
+    { literal: true },
+  );
+  const all = source.rows.bind(source);
+  let isPlanned = false;
+  source.rows = (request) => (isPlanned ? other.rows(request) : all(request));
+  const onPlan = () => {
+    isPlanned = true;
+  };
+  const { manifest } = await tables.archiveRun(source, { onPlan });
+  expect(manifest.tables.fills).toMatchObject({
+    state: "UNVERIFIED",
+    attempt: { error: { message: expect.stringContaining("but not the same rows") } },
   });
 });
 

@@ -152,6 +152,19 @@ describe("a table with more rows than the facts count", () => {
 });
 
 describe("rows that are looked for among those that were proven", () => {
+  it("are not missed where one was corrected to another time: it keeps its seq", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", all]]));
+    await tables.archiveRun(source);
+    const ts = at(12) + 7n;
+    const line = all[12]!.line.replace(`"ts_event":"${at(12)}"`, `"ts_event":"${ts}"`);
+    source.tables.set("fills", all.with(12, { ...all[12]!, ts, line }));
+    source.storageVersion = "2";
+    expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", source.tables.get("fills")!);
+  });
+
   const lose = async (tables: TableWorld, files: readonly string[]) => {
     for (const file of files) await rm(join(tables.archive.layout.dataDir(run), file));
   };

@@ -65,6 +65,22 @@ test.each([
   expect(starts.map((start) => start.toISOString().slice(0, 16)).join(" ")).toBe(expected);
 });
 
+test.each([
+  ["Europe/Berlin", "0,20,40 2 * * *", "2026-03-29T01:00 2026-03-30T00:00 2026-03-30T00:20"],
+  ["Europe/Berlin", "30 2,3 * * *", "2026-03-29T01:00 2026-03-29T01:30 2026-03-30T00:30"],
+  ["Europe/Berlin", "30 * * * *", "2026-03-29T00:30 2026-03-29T01:00 2026-03-29T01:30"],
+  ["Europe/Berlin", "*/30 * * * *", "2026-03-29T00:30 2026-03-29T01:00 2026-03-29T01:30"],
+  ["America/New_York", "0 2-2/1 * * 0", "2026-03-08T07:00 2026-03-15T06:00 2026-03-22T06:00"],
+  ["Australia/Lord_Howe", "15 2 * * *", "2026-10-03T15:30 2026-10-04T15:15 2026-10-05T15:15"],
+  ["Africa/Cairo", "30 0 * * *", "2026-04-23T22:00 2026-04-24T21:30 2026-04-25T21:30"],
+  // on Saturday, whose last hour is skipped: the gap ends with it
+  ["America/Nuuk", "30 23 * * 6", "2026-03-29T01:00 2026-04-05T00:30 2026-04-12T00:30"],
+])("in %s, %s starts once at the end of a gap that its time is in", (timezone, cron, expected) => {
+  const [first = ""] = expected.split(" ");
+  const starts = nextStarts({ cron, timezone }, 3, new Date(Date.parse(`${first}Z`) - 1));
+  expect(starts.map((start) => start.toISOString().slice(0, 16)).join(" ")).toBe(expected);
+});
+
 test("starts come after the instant, not at it", () => {
   const at = new Date("2026-01-01T02:15:00Z");
   expect(nextStarts({ cron: "15 2 * * *", timezone: "Etc/UTC" }, 2, at)).toEqual([

@@ -10,6 +10,7 @@ import { parse, stringify } from "yaml";
 import { type JobFilesOptions, readJobFiles } from "../../src/pipeline/file/job-files.ts";
 import { jobJsonSchema } from "../../src/pipeline/file/job-json-schema.ts";
 import { inProject } from "../fixtures/command/project.ts";
+import { trialCount } from "../fixtures/trials/trials.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -379,7 +380,7 @@ describe("whatever a file holds", () => {
           expect(hint).toMatch(/[.?]$/);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(20) },
     );
   });
 
@@ -402,7 +403,7 @@ describe("whatever a file holds", () => {
         const top = String(path[0]);
         expect(errors.filter(({ key }) => key !== null && !key.startsWith(top) && key !== "run")).toEqual([]);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(40) },
     );
   });
 
@@ -416,7 +417,7 @@ describe("whatever a file holds", () => {
         const { files } = await read([isBehind ? base + content : content]);
         expect(files[0]!.job === null || isBehind).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: trialCount(40) },
     );
   });
 

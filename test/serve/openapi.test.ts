@@ -26,11 +26,18 @@ function closed(value: Json): Json {
     : inner;
 }
 
-/** What is wrong with a value by a schema of the document; empty when nothing is. */
-function faults(document: Json, pointer: string, value: unknown): string {
+const validators = new Map<Json, Ajv2020>();
+
+function validatorOf(document: Json): Ajv2020 {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   (addFormats as unknown as (given: Ajv2020) => void)(ajv);
-  ajv.addSchema({ $id: "doc", ...closed(document) });
+  return ajv.addSchema({ $id: "doc", ...closed(document) });
+}
+
+/** What is wrong with a value by a schema of the document; empty when nothing is. */
+function faults(document: Json, pointer: string, value: unknown): string {
+  const ajv = validators.get(document) ?? validatorOf(document);
+  validators.set(document, ajv);
   const check = ajv.compile({ $ref: `doc#${pointer}` });
   return check(value) ? "" : ajv.errorsText(check.errors);
 }

@@ -9,7 +9,7 @@ import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts"
 import { type Break, bookBreaks, type Identity, nanos, rowsOf } from "../fixtures/source/book-check.ts";
 
 const options = {
-  rows: 9_000,
+  rows: 4_000,
   symbols: 3,
   currencies: ["USD", "EUR"],
   transfers: 5,
@@ -149,20 +149,17 @@ test("lose-order takes every row of one order, whose fills stay", async () => {
   expect(fills.some(({ client_order_id }) => client_order_id === id)).toBe(true);
 });
 
-test.each(["1", "2", "3"])(
-  "every fault breaks every run of a world of seed %s, failed ones too",
-  async (seed) => {
-    for (const { kind } of bookFaultKinds) {
-      const bookFaults = [parseBookFault(`${kind}@*`)];
-      const common = { ...options, rows: 4_000, runs: 2, failed: 2, accounting: "margin" as const };
-      await using world = await openSimulator({ ...common, cacheDir, seed, bookFaults });
-      for (const run of (await world.runs("alpha-1"))!) {
-        const breaks = await bookBreaks(world, run, "margin");
-        expect([...new Set(breaks.map(({ identity }) => identity))].sort()).toEqual(broken[kind]);
-      }
+test.each(["2", "3"])("every fault breaks every run of a world of seed %s, failed ones too", async (seed) => {
+  for (const { kind } of bookFaultKinds) {
+    const bookFaults = [parseBookFault(`${kind}@*`)];
+    const common = { ...options, rows: 2_000, runs: 2, failed: 2, accounting: "margin" as const };
+    await using world = await openSimulator({ ...common, cacheDir, seed, bookFaults });
+    for (const run of (await world.runs("alpha-1"))!) {
+      const breaks = await bookBreaks(world, run, "margin");
+      expect([...new Set(breaks.map(({ identity }) => identity))].sort()).toEqual(broken[kind]);
     }
-  },
-);
+  }
+});
 
 test("the seed decides the place, and each instance may have a fault of its own", async () => {
   const place = async (seed: string): Promise<string> => {

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunRef } from "../../src/model/source.ts";
 import { openSimulator, type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { recordings, requires } from "../fixtures/command/requirement.ts";
+import { requires } from "../fixtures/command/requirement.ts";
 import { bookBreaks, rowsOf } from "../fixtures/source/book-check.ts";
+import { btc, writeFirstBars } from "../fixtures/source/recorded-bars.ts";
 
 const hourMs = 3_600_000;
 let cacheDir: string;
@@ -23,9 +24,13 @@ const moves = [
   { transfers: 0, fundingMs: 0 },
   { transfers: 7, fundingMs: hourMs },
 ];
-const everyBooks: Books[] = (["spot", "margin"] as const).flatMap((accounting) =>
-  [["USD"], ["USD", "EUR"]].flatMap((currencies) =>
-    [1, 3].flatMap((symbols) => moves.map((moved) => ({ accounting, currencies, symbols, ...moved }))),
+// any three of the four choices in all their combinations: the fourth goes by them
+const someBooks: Books[] = (["spot", "margin"] as const).flatMap((accounting, first) =>
+  [["USD"], ["USD", "EUR"]].flatMap((currencies, second) =>
+    [1, 3].map((symbols, third) => ({
+      ...{ accounting, currencies, symbols },
+      ...moves[(first + second + third) % 2]!,
+    })),
   ),
 );
 
@@ -35,10 +40,10 @@ async function runsOf(world: Simulator): Promise<RunRef[]> {
   return runs;
 }
 
-test.each(everyBooks)(
+test.each(someBooks)(
   "the books hold at every point: $accounting, $currencies, $symbols symbols, $transfers transfers",
   async (books) => {
-    await using world = await openSimulator({ ...books, cacheDir, rows: 6_000, runs: 3, failed: 3 });
+    await using world = await openSimulator({ ...books, cacheDir, rows: 3_000, runs: 3, failed: 3 });
     const runs = await runsOf(world);
     expect(runs).toHaveLength(3);
     for (const run of runs) {
@@ -70,7 +75,7 @@ describe("books with everything at once", () => {
 
   test("hold over days, with fills of a given number, and for runs that have a template's rows", async () => {
     const days = { ...books, fundingMs: 8 * hourMs, cacheDir, runs: 1 };
-    await using long = await openSimulator({ ...days, rows: 120_000, transfers: 40 });
+    await using long = await openSimulator({ ...days, rows: 60_000, transfers: 40 });
     const [run] = await runsOf(long);
     expect(await bookBreaks(long, run!, "margin")).toEqual([]);
     const windows = (await rowsOf(long, run!, "metrics")).map(
@@ -88,7 +93,7 @@ describe("books with everything at once", () => {
   });
 
   test("have as many transfers as asked for, and every kind of event, with the sign that the contract gives", async () => {
-    await using world = await openSimulator({ ...books, fundingMs: hourMs, cacheDir, runs: 1, rows: 30_000 });
+    await using world = await openSimulator({ ...books, fundingMs: hourMs, cacheDir, runs: 1, rows: 15_000 });
     const [run] = await runsOf(world);
     const events = (await rowsOf(world, run!, "events")).filter(({ amount }) => amount !== "");
     const signs = new Map<string, Set<number>>();
@@ -179,11 +184,12 @@ test("a world with every option at its default is the world without any", async 
 test.skipIf(!requires("recordings"))(
   "an edge makes the strategy win on the recorded bars, with drawdowns and recoveries",
   async () => {
-    const bars = join(recordings, "btc-perp-1m-2022-01.csv.gz");
+    const bars = join(cacheDir, "week.csv.gz");
+    writeFirstBars(btc, 7 * 24 * 60, bars);
     await using world = await openSimulator({ bars, edge: 10, runs: 1, cacheDir });
     const [run] = await runsOf(world);
     const equity = (await rowsOf(world, run!, "equity")).map((point) => Number(point.equity));
-    expect(equity.at(-1)! / 1_000_000 - 1).toBeGreaterThan(0.03);
+    expect(equity.at(-1)! / 1_000_000 - 1).toBeGreaterThan(0.005);
     const drawdowns: number[] = [];
     let peak = 1_000_000;
     let deepest = 0;
@@ -195,7 +201,7 @@ test.skipIf(!requires("recordings"))(
       peak = value;
     }
     // each of these was recovered from
-    expect(drawdowns.length).toBeGreaterThan(100);
+    expect(drawdowns.length).toBeGreaterThan(20);
     expect(Math.min(...drawdowns)).toBeLessThan(-0.001);
     expect(await bookBreaks(world, run!, "spot")).toEqual([]);
   },

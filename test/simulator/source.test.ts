@@ -20,6 +20,7 @@ import {
 } from "../../src/model/profile/table.ts";
 import { documentKinds, type RowRequest, type RunRef } from "../../src/model/source.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import { trialCount } from "../fixtures/trials/trials.ts";
 
 let cacheDir: string;
 let world: Simulator;
@@ -124,7 +125,7 @@ test("rows are exactly those of the bounds, the limit, the filters and the clock
       now = moment(growing, where.clock);
       expect(await linesOf(asked)).toEqual(expected(asked, now).map(({ line }) => line));
     }),
-    { numRuns: 300, seed: 1 },
+    { numRuns: trialCount(300) },
   );
 });
 
@@ -146,7 +147,7 @@ test("facts are the counted rows, for any bounds and at any time", async () => {
         expect(fact.final).toBe(where.run === finished || now >= world.span(growing).complete);
       }
     }),
-    { numRuns: 150, seed: 2 },
+    { numRuns: trialCount(150) },
   );
 });
 

@@ -10,7 +10,7 @@ import { lockHolder } from "../../src/archive/lock.ts";
 import { lockJob } from "../../src/pipeline/record/job-lock.ts";
 import { readRecords } from "../../src/pipeline/record/read-records.ts";
 import { beginLine, resultLine, writeRecord } from "../fixtures/archive/job-records.ts";
-import { run } from "../fixtures/command/command-process.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
 let folder: string;
@@ -35,7 +35,7 @@ async function start(what: "hold" | "again", ...host: string[]): Promise<ChildPr
 }
 
 async function listed(): Promise<{ id: string; state: string }[]> {
-  const { status, stdout } = await run(["jobs", "--json", "--archive", archive.dir]);
+  const { status, stdout } = await runInside(["jobs", "--json", "--archive", archive.dir]);
   expect(status).toBe(0);
   return JSON.parse(stdout).executions.map(({ id, state }: { id: string; state: string }) => ({ id, state }));
 }
@@ -45,7 +45,7 @@ it("a job that is killed is shown as running until then, as died afterwards, and
   const child = await start("hold");
   const ended = { id: "00000001", state: "ended" };
   expect(await listed()).toEqual([{ id: "00000002", state: "running" }, ended]);
-  const gc = await run(["gc", "--grace", "0s", "--archive", archive.dir]);
+  const gc = await runInside(["gc", "--grace", "0s", "--archive", archive.dir]);
   expect(gc).toMatchObject({ status: 0, stdout: "removed 0 files, 0 B\n" });
   await expect(lockJob(archive.layout, "nightly")).rejects.toMatchObject({
     code: "locked",
@@ -54,7 +54,7 @@ it("a job that is killed is shown as running until then, as died afterwards, and
   child.kill("SIGKILL");
   await once(child, "exit");
   expect(await listed()).toEqual([{ id: "00000002", state: "died" }, ended]);
-  const { stdout } = await run(["jobs", "show", "last", "--archive", archive.dir]);
+  const { stdout } = await runInside(["jobs", "show", "last", "--archive", archive.dir]);
   expect(stdout).toMatch(/^execution +00000002 of nightly: died\n/);
   for await (const record of readRecords(archive.layout)) {
     let lines = 0;

@@ -1,8 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { RunvaultError } from "../../src/model/error.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { run, start } from "../fixtures/command/command-process.ts";
 import { daysAgo, JobWorld } from "../fixtures/pipeline/job-world.ts";
 
@@ -34,7 +34,7 @@ test("an execution that is killed at any step is gone on with by the next, and n
     const file = await world.write({ after: { exports: [{ tables: ["fills"], out: "fills.csv" }] } });
     const killed = await run(["run", file], { RUNVAULT_KILL_AT: step });
     if (killed.status === null) died.push(step);
-    const next = await run(["run", file]);
+    const next = await runInside(["run", file]);
     expect([step, next.status]).toEqual([step, 0]);
     expect(next.stderr).not.toContain("runvault: ");
     expect((await readFile(join(world.folder, "fills.csv"), "utf8")).trimEnd().split("\n")).toHaveLength(7);
@@ -42,7 +42,7 @@ test("an execution that is killed at any step is gone on with by the next, and n
     const whole = world.log.filter(({ path, rows }) => path.endsWith("/fills") && rows === 3);
     if (safe.has(step))
       expect([step, whole.map(({ run: id }) => id).toSorted()]).toEqual([step, ["r1", "r2"]]);
-    const { status, stdout } = await run(["jobs", "--archive", world.dir, "--json"]);
+    const { status, stdout } = await runInside(["jobs", "--archive", world.dir, "--json"]);
     expect([step, status]).toEqual([step, 0]);
     if (killed.status === null) expect(stdout).toContain('"died"');
   }
@@ -56,7 +56,7 @@ test("the same job twice at once: the second ends with 6 and names the first's p
   world.failing = new RunvaultError("server_error", "maintenance");
   const first = start(["run", file]);
   await first.seen("waited for");
-  const second = await run(["run", file]);
+  const second = await runInside(["run", file]);
   expect(second.status).toBe(6);
   expect(second.stderr).toContain(`pid ${first.child.pid}`);
   expect(second.stderr).toContain("under way since");
@@ -65,37 +65,18 @@ test("the same job twice at once: the second ends with 6 and names the first's p
   expect(status).toBe(143);
   expect(stdout).toContain("stopped by SIGTERM (exit 143)");
   world.failing = null;
-  expect((await run(["run", file])).status).toBe(0);
-});
-
-test("two files with runs in common, at once: both end well, and no run is fetched twice", async () => {
-  for (let trial = 0; trial < 2; trial++) {
-    await using world = await JobWorld.open(1, 6);
-    const files = [
-      await world.write({ runs: { exclude: ["*/r1", "*/r2"] } }, "late"),
-      await world.write({ runs: { exclude: ["*/r5", "*/r6"] } }, "early"),
-    ];
-    const ended = await Promise.all(files.map((file) => run(["run", file, "--json"])));
-    expect(ended.map(({ status }) => status)).toEqual([0, 0]);
-    const results = ended.map(({ stdout }) => {
-      const { jobs } = JSON.parse(stdout) as { jobs: { result: { results: Record<string, number> } }[] };
-      return jobs[0]!.result.results;
-    });
-    const sum = (word: string) => results.reduce((all, own) => all + (own[word] ?? 0), 0);
-    expect(sum("archived")).toBe(6);
-    expect(sum("by_other") + sum("unchanged")).toBe(2);
-  }
+  expect((await runInside(["run", file])).status).toBe(0);
 });
 
 test("several files are executed one after another; one that is wrong is told, and keeps no other from it", async () => {
   await using world = await JobWorld.open(2, 1);
   const good = await world.write({ runs: { instances: ["i1"] } }, "good");
   const bad = await world.write({ runs: { instances: ["i2"] }, nonsense: 1 }, "bad");
-  const { status, stdout, stderr } = await run(["run", bad, good]);
+  const { status, stdout, stderr } = await runInside(["run", bad, good]);
   expect(status).toBe(2);
   expect(stderr).toContain("there is no key nonsense");
   expect(stdout).toMatch(/i1\/r1 {2}COMPLETE/);
-  const dry = await run(["run", good, "--dry-run", "--set", "runs.instances=[i2]"]);
+  const dry = await runInside(["run", good, "--dry-run", "--set", "runs.instances=[i2]"]);
   expect(dry).toMatchObject({
     status: 0,
     stdout: expect.stringContaining("new        i2/r1  3 rows") as string,
@@ -108,12 +89,11 @@ test("the deadline ends it with 8, and the next execution does the rest", async 
   world.runs.sources[0]!.entry = { ...world.runs.sources[0]!.entry, ended: daysAgo(2) };
   const file = await world.write();
   world.failing = new RunvaultError("server_error", "maintenance");
-  const { status, stdout } = await run(["run", file, "--deadline", "2s"]);
+  const { status, stdout } = await runInside(["run", file, "--deadline", "2s"]);
   expect([status, stdout]).toEqual([
     8,
     expect.stringContaining("the deadline was reached after 2 s") as string,
   ]);
   world.failing = null;
-  await sleep(10);
-  expect((await run(["run", file])).status).toBe(0);
+  expect((await runInside(["run", file])).status).toBe(0);
 });

@@ -5,6 +5,7 @@ import { openArchive } from "../../src/archive/archive.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { openRecord } from "../../src/pipeline/record/open-record.ts";
 import { beginLine, resultLine } from "../fixtures/archive/job-records.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { freePort } from "../fixtures/command/free-port.ts";
 import { JobWorld } from "../fixtures/pipeline/job-world.ts";
@@ -100,7 +101,7 @@ test("/health and /metrics say how the jobs stand", async () => {
   const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
   expect(new Set(names).size).toBe(names.length);
 
-  const taken = await start(["schedule", file, "--listen", `127.0.0.1:${port}`]).finished;
+  const taken = await runInside(["schedule", file, "--listen", `127.0.0.1:${port}`]);
   expect([taken.status, taken.stderr]).toEqual([2, expect.stringContaining("it cannot listen on")]);
   daemon.child.kill("SIGTERM");
   expect((await daemon.finished).status).toBe(0);
@@ -124,7 +125,7 @@ test("files of which none can be run are refused, with all that is wrong", async
   await using world = await JobWorld.open(1, 1);
   const unscheduled = await world.write();
   const bad = await world.write({ schedule: { ...minutely, cron: "0 0 30 2 *" } }, "bad");
-  const { status, stderr } = await start(["schedule", unscheduled, bad]).finished;
+  const { status, stderr } = await runInside(["schedule", unscheduled, bad]);
   expect(status).toBe(2);
   expect(stderr).toContain("it has no schedule");
   expect(stderr).toContain("never fires");

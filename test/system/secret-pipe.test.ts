@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { start } from "../fixtures/command/command-process.ts";
 
 let folder: string;
@@ -31,10 +32,15 @@ it("a token may come through a pipe, late", async () => {
 });
 
 it("a pipe that nobody writes to keeps no command from stopping at the first signal", async () => {
-  const { child, finished, seen } = reading("silent");
-  // it has loaded, and waits for the pipe
-  await expect.poll(() => child.pid !== undefined).toBe(true);
-  await new Promise((later) => setTimeout(later, 1_000));
+  const { child, finished, seen, pipe } = reading("silent");
+  // a pipe can be opened like this once somebody reads it
+  const writer = await vi.waitUntil(
+    () => open(pipe, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null),
+    {
+      timeout: 60_000,
+    },
+  );
+  await writer?.close();
   child.kill("SIGTERM");
   await seen("Stopping on SIGTERM");
   expect((await finished).status).toBe(143);

@@ -71,7 +71,7 @@ export async function readSide(archive: Archive, run: RunRef, options: SideOptio
   const { connection } = views;
   try {
     await views.show(comparedTables, signal);
-    await createMacros(connection);
+    await createMacros(connection, ["session_points"]);
     for (const table of comparedTables) await views.showOnly(table, run);
     const lacking = {
       fills: whyLacking(manifest, "fills"),

@@ -14,6 +14,7 @@ import { type LackingTable, refusalOf } from "../require-proven.ts";
 import type { MetricsOptions } from "../section/metrics-options.ts";
 import { type MeasuredRun, NothingToSay, type Section, tablesOf } from "../section/section.ts";
 import { createTotalViews } from "../section/total-views.ts";
+import { type MacroName, macroNames } from "../sql/macro-names.ts";
 import { createMacros } from "../sql/macros.ts";
 import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
 import {
@@ -68,7 +69,7 @@ export async function measureRuns(
   using limit = new Limit(views.connection, undefined, signal);
   try {
     await views.show(tables, signal);
-    await createMacros(views.connection);
+    await createMacros(views.connection, calledMacros(manifests));
     if (options.benchmark?.kind === "prices")
       await writeBenchmark(views.connection, options.benchmark.prices);
     if (options.rates !== null) await createTotalViews(views.connection, options.rates);
@@ -106,6 +107,14 @@ export async function measureRuns(
   } catch (error) {
     throw limit.reason() ?? (error instanceof RunvaultError ? error : await views.errorOf(error));
   }
+}
+
+/** Macros that some section may call: those of orders and of factors are called where a run has such rows. */
+function calledMacros(manifests: readonly Manifest[]): readonly MacroName[] {
+  return (Object.keys(macroNames) as MacroName[]).filter((name) => {
+    const [table] = macroNames[name];
+    return table === "equity" || manifests.some((manifest) => absenceOf(manifest, table) === null);
+  });
 }
 
 async function measureRun(

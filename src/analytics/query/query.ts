@@ -7,6 +7,7 @@ import { parquetCopySql } from "../export/parquet-copy.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import type { Shortfall } from "../shortfall.ts";
 import { type MacroName, needInstruments, tablesOfMacros } from "../sql/macro-names.ts";
+import type { MacroFile } from "../sql/macros.ts";
 import type { TradeTableName } from "../trades/trade-tables.ts";
 import { tradedTables } from "../trades/traded-tables.ts";
 import { Limit } from "./limit.ts";
@@ -110,7 +111,7 @@ class LockedQuery implements Query {
   readonly #threads: number;
   readonly #make: Made;
   readonly #made = new Set<TradeTableName>();
-  #hasMacros = false;
+  readonly #macroFiles = new Set<MacroFile>();
   #hasInstruments = false;
   /** How many DuckDB has now. */
   #threadsNow: number;
@@ -177,11 +178,8 @@ class LockedQuery implements Query {
   }
 
   async #makeMacros(names: readonly MacroName[], signal: AbortSignal): Promise<void> {
-    if (!this.#hasMacros) {
-      const { createMacros } = await import("../sql/macros.ts");
-      await createMacros(this.#views.connection);
-      this.#hasMacros = true;
-    }
+    const { createMacros } = await import("../sql/macros.ts");
+    await createMacros(this.#views.connection, names, this.#macroFiles);
     if (this.#hasInstruments || !needInstruments(names)) return;
     await this.#make.instruments(signal);
     this.#hasInstruments = true;

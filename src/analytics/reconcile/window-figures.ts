@@ -173,7 +173,7 @@ export class WindowFigures {
     if (this.#isReady) return;
     const { connection } = this.#source;
     await showRun(this.#source);
-    await createMacros(connection);
+    await createMacros(connection, ["performance"]);
     await connection.run(`
       CREATE TEMP TABLE measured_rows AS
         SELECT ${keySql(this.#keys)} AS key, ts_event AS ts, max_by(equity, seq) AS equity FROM equity GROUP BY ALL ORDER BY key, ts`);

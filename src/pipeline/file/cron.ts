@@ -125,22 +125,31 @@ function firstStart(job: Cronjob, after?: Date): Date | null {
 }
 
 /**
- * The next starts of a schedule after an instant (now). On the day on which clocks are put forward, a start in the hour
- * that is left out comes right after it; on the day on which they are put back, a start in the hour that comes twice
- * comes once: croner keeps that only where each of minute and hour is a single number.
+ * The next starts of a schedule after an instant (now). croner gives its times, on clocks that never change; each starts when
+ * the zone's clocks first show it. So a repeated time starts once, and all times in a gap start once together, at its end.
  */
 export function nextStarts(
   { cron, timezone }: Cronjob,
   count: number,
   after: Date = new Date(),
 ): readonly Date[] {
-  const starts = new Cron(cron, { timezone, paused: true });
   const clock = new ZoneClock(timezone);
+  const times = new Cron(plainText(cronTimes(cron)), { utcOffset: 0, paused: true });
   const found: Date[] = [];
-  let next = starts.nextRun(after);
-  while (next !== null && found.length < count) {
-    if (!clock.hasShown(next.getTime())) found.push(next);
-    next = found.length < count ? starts.nextRun(next) : null;
+  let last = after.getTime();
+  let time = times.nextRun(new Date(last + clock.offsetMs(last)));
+  while (time !== null && found.length < count) {
+    const start = clock.firstShown(time.getTime());
+    if (start > last) found.push(new Date(start));
+    last = Math.max(last, start);
+    if (found.length < count) time = times.nextRun(time);
   }
   return found;
+}
+
+/** The meaning of an expression as croner's input, so that how it was written makes no difference. */
+function plainText({ minute, hour, day, month, weekday }: CronTimes): string {
+  return [minute, hour, day, month, weekday]
+    .map(({ values, isAny }) => (isAny ? "*" : values.join(",")))
+    .join(" ");
 }

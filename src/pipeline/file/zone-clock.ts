@@ -1,3 +1,7 @@
+const dayMs = 86_400_000;
+/** No zone changes its clocks twice within a week. */
+const weekMs = 7 * dayMs;
+
 /** What the clocks of a time zone show. */
 export class ZoneClock {
   readonly #format: Intl.DateTimeFormat;
@@ -17,12 +21,42 @@ export class ZoneClock {
     return Date.parse(`${this.text(ms).replace(" ", "T")}Z`) - Math.floor(ms / 1000) * 1000;
   }
 
-  /** Whether the clocks showed the same before: they were put back meanwhile. */
-  hasShown(ms: number): boolean {
-    const back = this.offsetMs(ms - longestShiftMs) - this.offsetMs(ms);
-    return back > 0 && this.offsetMs(ms - back) - this.offsetMs(ms) === back;
+  /**
+   * The instant at which the clocks first show a time; for a time that they skip, the end of the gap. The time is given as the
+   * instant at which clocks in UTC show it. A later time never gives an earlier instant.
+   */
+  firstShown(time: number): number {
+    const before = time - this.offsetMs(time - dayMs);
+    if (this.#shows(before, time)) return before;
+    const after = time - this.offsetMs(time + dayMs);
+    return this.#shows(after, time) ? after : this.#changeBetween(after, before);
+  }
+
+  #shows(at: number, time: number): boolean {
+    return at + this.offsetMs(at) === time;
+  }
+
+  /** The instants between two at which the clocks are put forward. */
+  putForward(from: number, to: number): readonly number[] {
+    const found: number[] = [];
+    let before = this.offsetMs(from);
+    for (let at = from; at < to; at += weekMs) {
+      const after = this.offsetMs(at + weekMs);
+      if (after > before) found.push(this.#changeBetween(at, at + weekMs));
+      before = after;
+    }
+    return found;
+  }
+
+  /** The instant of the one change between two instants, by bisection. */
+  #changeBetween(before: number, after: number): number {
+    let [low, high] = [before, after];
+    const offset = this.offsetMs(high);
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.offsetMs(middle) === offset) high = middle;
+      else low = middle;
+    }
+    return high;
   }
 }
-
-/** No clocks are put back by more. */
-const longestShiftMs = 3 * 3_600_000;

@@ -4,12 +4,12 @@ import { runsOf } from "./cron-text.ts";
 
 const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const dayMs = 86_400_000;
-/** How far ahead the days are listed on which clocks are put forward. */
+/** How far ahead the starts at the end of a gap are listed. */
 const years = 10;
 
 /**
- * A schedule as what systemd's OnCalendar takes, which together elapse when it starts. systemd passes over a time that the
- * clocks leave out in spring, at which a job starts right after: these days are given one by one.
+ * A schedule as values of systemd's OnCalendar, which together elapse when it starts. systemd never starts a time that the
+ * clocks skip, where a job starts at the end of the gap: these starts are listed by date.
  */
 export function calendarLines(job: Cronjob, now: Date): readonly string[] {
   const { minute, hour, day, month, weekday } = cronTimes(job.cron);
@@ -33,25 +33,15 @@ function listText({ values, isAny }: CronField): string {
         .join(",");
 }
 
-/** The starts of the next years that come right after a time which the clocks leave out, on their clocks. */
-export function putOffStarts(job: Cronjob, now: Date): readonly string[] {
+/** The starts of the next years at the end of a gap whose own time is not in the schedule, as the clocks show them. */
+function putOffStarts(job: Cronjob, now: Date): readonly string[] {
   const clock = new ZoneClock(job.timezone);
-  const { minute, hour } = cronTimes(job.cron);
-  const found: string[] = [];
-  let before = clock.offsetMs(now.getTime());
-  for (let at = now.getTime(); at < now.getTime() + years * 365.25 * dayMs; at += dayMs) {
-    const after = clock.offsetMs(at + dayMs);
-    if (after > before) {
-      // what is left out is as long as the clocks go forward, and a start in it comes within that time behind it
-      const starts = nextStarts(job, 200, new Date(at)).filter((start) => start.getTime() <= at + 2 * dayMs);
-      for (const start of starts) {
-        const [, hours = "", minutes = ""] = /(\d\d):(\d\d):\d\d$/.exec(clock.text(start.getTime())) ?? [];
-        if (!hour.values.includes(Number(hours)) || !minute.values.includes(Number(minutes))) {
-          found.push(clock.text(start.getTime()));
-        }
-      }
-    }
-    before = after;
-  }
-  return [...new Set(found)];
+  return clock
+    .putForward(now.getTime(), now.getTime() + years * 365.25 * dayMs)
+    .filter((at) => startsAt(job, at) && !startsAt({ ...job, timezone: "UTC" }, at + clock.offsetMs(at)))
+    .map((at) => clock.text(at));
+}
+
+function startsAt(job: Cronjob, at: number): boolean {
+  return nextStarts(job, 1, new Date(at - 1))[0]?.getTime() === at;
 }

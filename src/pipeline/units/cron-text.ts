@@ -1,26 +1,13 @@
 import type { CronField, CronTimes } from "../file/cron.ts";
 
 /**
- * The expression in numbers that every cron reads alike: Sunday is 0, names are gone, and days in steps are listed, for `*` with
- * a step means another day beside a day of the week to one scheduler than to the other.
+ * The expression in numbers that every cron reads alike. Sunday is 0, and there are no names. There are no steps: beside a day
+ * of the week, schedulers disagree about a `*` with a step. And cron starts a skipped time after the gap, and a repeated time
+ * once, only where neither minute nor hour begins with `*`: so a schedule of one minute in every hour lists its hours.
  */
 export function cronText({ minute, hour, day, month, weekday }: CronTimes): string {
-  return [stepText(minute, 60), stepText(hour, 24), listText(day), listText(month), listText(weekday)].join(
-    " ",
-  );
-}
-
-/** Steps through a whole field as such. */
-function stepText(field: CronField, size: number): string {
-  const [first = 0, second = 0] = field.values;
-  const step = second - first;
-  const isWhole =
-    first === 0 && step > 1 && field.values.length === Math.ceil(size / step) && isEven(field.values, step);
-  return isWhole ? `*/${step}` : listText(field);
-}
-
-function isEven(values: readonly number[], step: number): boolean {
-  return values.every((value, index) => value === index * step);
+  const hours = minute.values.length === 1 ? { ...hour, isAny: false } : hour;
+  return [minute, hours, day, month, weekday].map(listText).join(" ");
 }
 
 function listText({ values, isAny }: CronField): string {

@@ -1,8 +1,8 @@
-import { type Cronjob, nextStarts } from "../file/cron.ts";
+import { nextStarts } from "../file/cron.ts";
 
-/** The shortest time between two of the next starts of a schedule, in seconds. */
-export function shortestInterval(job: Cronjob, now: Date): number {
-  const starts = nextStarts(job, 50, now).map((start) => start.getTime());
+/** The shortest time between two of an expression's next starts, in seconds, on clocks that never change. */
+export function shortestInterval(cron: string, now: Date): number {
+  const starts = nextStarts({ cron, timezone: "UTC" }, 50, now).map((start) => start.getTime());
   const gaps = starts.slice(1).map((start, index) => start - starts[index]!);
   return Math.round(Math.min(...gaps) / 1000);
 }

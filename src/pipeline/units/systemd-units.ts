@@ -44,7 +44,7 @@ function serviceText(plan: UnitPlan): string {
     "After=network-online.target",
     ...(mounts.length === 0 ? [] : [`RequiresMountsFor=${mounts.join(" ")}`]),
     `# ${attempts} attempts for each start at most; the next start counts anew`,
-    `StartLimitIntervalSec=${Math.floor(shortestInterval(plan.schedule, plan.now) * 0.8)}`,
+    `StartLimitIntervalSec=${Math.floor(shortestInterval(plan.schedule.cron, plan.now) * 0.8)}`,
     `StartLimitBurst=${attempts}`,
     "",
     "[Service]",

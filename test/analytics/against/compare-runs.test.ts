@@ -40,7 +40,17 @@ const options: AgainstOptions = {
   memoryLimitMb: 512,
 };
 
-async function archiveOf(world: Partial<SimulatorOptions>): Promise<Archive> {
+const archives = new Map<string, Promise<Archive>>();
+
+/** An archive of a world's run, which is only read: made once. */
+function archiveOf(world: Partial<SimulatorOptions>): Promise<Archive> {
+  const key = JSON.stringify(world);
+  const known = archives.get(key) ?? newArchive(world);
+  archives.set(key, known);
+  return known;
+}
+
+async function newArchive(world: Partial<SimulatorOptions>): Promise<Archive> {
   await using source = await openSimulator({ runs: 1, failed: 0, cacheDir: dir, ...mixed, ...world });
   return await archived(dir, source, (await source.runs("alpha-1"))![0]!);
 }

@@ -63,7 +63,7 @@ describe("what libraries give of periods under the names of figures of trades is
 });
 
 test("a month without rows has no return, where quantstats has 0", async () => {
-  await using world = await EquityWorld.open();
+  const world = await EquityWorld.open();
   const days = daily(Array.from({ length: 120 }, (_, day) => 100 + (day % 7)));
   const isThere = ([ts]: readonly [string, number]) => !/^2022-0[23]/.test(ts);
   await world.equity(days.filter(isThere));
@@ -75,7 +75,7 @@ test("a month without rows has no return, where quantstats has 0", async () => {
 });
 
 test("a series that falls below zero has no figure that the libraries go on to compute", async () => {
-  await using world = await EquityWorld.open();
+  const world = await EquityWorld.open();
   await world.equity(daily(golden.ruined.equity));
   const figures = await world.figures("base := 'first', periods := 365");
   for (const metric of Object.keys(golden.ruined.others)) {
@@ -88,7 +88,7 @@ test("a series that falls below zero has no figure that the libraries go on to c
 });
 
 test("a series that falls at once has that drawdown, which pyfolio's table leaves out", async () => {
-  await using world = await EquityWorld.open();
+  const world = await EquityWorld.open();
   const { equity, max_drawdown: deepest, others } = golden.fallen;
   await world.equity(daily(equity));
   const { max_drawdown: own } = await world.figures("base := 'first'");

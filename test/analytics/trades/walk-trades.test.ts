@@ -10,6 +10,7 @@ import {
   type Row,
   TradeWorld,
 } from "../../fixtures/trades/trade-world.ts";
+import { trialCount } from "../../fixtures/trials/trials.ts";
 
 let world: TradeWorld;
 beforeAll(async () => {
@@ -144,7 +145,7 @@ describe("whatever is traded", () => {
         }
         expect(matched).toEqual(expected);
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(20) },
     );
   });
 
@@ -186,7 +187,7 @@ describe("whatever is traded", () => {
             );
           }
         }),
-        { numRuns: 60 },
+        { numRuns: trialCount(20) },
       );
     },
   );
@@ -216,7 +217,7 @@ describe("whatever is traded", () => {
           expect(both - (quantity < 0n ? quantity : 0n)).toBe(filled(false));
         }
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(20) },
     );
   });
 
@@ -250,7 +251,7 @@ describe("whatever is traded", () => {
           expect(tradesOf(await world.read(), "flat").trades).toEqual(before);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: trialCount(20) },
     );
   });
 
@@ -286,7 +287,7 @@ describe("whatever is traded", () => {
           world.types = defaultTypes;
         }
       }),
-      { numRuns: 30 },
+      { numRuns: trialCount(20) },
     );
   });
 });

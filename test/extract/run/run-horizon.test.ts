@@ -11,14 +11,12 @@ const run = {
   ...{ instanceId: "alpha", runId: "r1", status: "RUNNING", started: undefined, ended: undefined },
   ...{ final: false, isMarkedFinal: true, storageVersion: undefined },
 };
-const counted = (rows: bigint): StorageFacts =>
-  new Map([
-    ["fills", { rows, first: settled - 9n * ms, last: settled + ms, schemaFingerprint: "", final: false }],
-  ]);
+const counted = (rows: bigint, last = settled + ms): StorageFacts =>
+  new Map([["fills", { rows, first: settled - 9n * ms, last, schemaFingerprint: "", final: false }]]);
 
-async function lookedAhead(windows: (from: bigint, to: bigint) => StorageFacts | null) {
+async function lookedAhead(windows: (from: bigint, to: bigint) => StorageFacts | null, last?: bigint) {
   const facts = async (_: unknown, { from, to }: { from?: bigint; to?: bigint }) =>
-    to === undefined ? counted(9n) : windows(from ?? 0n, to);
+    to === undefined ? counted(9n, last) : windows(from ?? 0n, to);
   return await lookAhead({ facts }, run, null, settled, new SeenSource(), { signal, fetching: signal });
 }
 
@@ -34,4 +32,12 @@ test("counts that ignore bounds are not taken for none", async () => {
   const { facts, countRows } = await lookedAhead(() => counted(9n));
   expect(facts?.get("fills")?.rows).toBe(9n);
   expect(countRows(tableNamed("fills"))).toBeUndefined();
+});
+
+test.each([
+  ["now less the time that rows may arrive late", settled + ms, settled],
+  ["the end of the last timestamp where that is earlier", settled - 2n * ms, settled - 2n * ms + 1n],
+])("a run that goes on is asked for up to %s", async (_, last, horizon) => {
+  const { until } = await lookedAhead(() => null, last);
+  expect(until).toBe(horizon);
 });

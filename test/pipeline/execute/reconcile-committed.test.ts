@@ -1,6 +1,7 @@
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { exit } from "../../../src/model/error.ts";
 import { serve } from "../../../src/serve/server.ts";
 import { parseBookFault } from "../../../src/simulator/books/book-fault.ts";
@@ -8,6 +9,12 @@ import { openSimulator, type SimulatorOptions } from "../../../src/simulator/sim
 import { JobWorld } from "../../fixtures/pipeline/job-world.ts";
 
 const run = "alpha-1/2022-01-01-001";
+
+let cacheDir: string;
+beforeAll(async () => {
+  cacheDir = await mkdtemp(join(tmpdir(), "reconcile-worlds-"));
+});
+afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 
 /** Executes a job over a simulated gateway with one run, as often as it says. */
 async function executed(
@@ -19,8 +26,8 @@ async function executed(
   await using source = await openSimulator({
     runs: 1,
     failed: 0,
-    rows: 3_000,
-    cacheDir: world.folder,
+    rows: 600,
+    cacheDir,
     ...options,
   });
   const served = await serve({ source, host: "127.0.0.1", port: 0, onError: () => {} });

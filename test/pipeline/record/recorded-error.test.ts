@@ -62,9 +62,11 @@ test("an error is recorded without secrets and paths", () => {
 
 test("what comes from outside is cut, whatever it consists of, and costs no time", () => {
   for (const part of ["/", "/.", ".", "'/", "/a", "é", "file:/", "/data/my archive", "/data/my archive "]) {
-    const began = performance.now();
+    // of the processor: a busy machine makes nothing longer
+    const began = process.cpuUsage();
     const { message } = recordedError(new Error(part.repeat(200_000)), folders, createScrubber());
     expect(message.length).toBeLessThan(2_010);
-    expect(performance.now() - began).toBeLessThan(2_000);
+    const { user, system } = process.cpuUsage(began);
+    expect((user + system) / 1e6).toBeLessThan(2);
   }
 });

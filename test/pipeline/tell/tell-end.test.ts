@@ -169,11 +169,11 @@ describe("all that is told", () => {
     await using receiver = await Receiver.open(() => {});
     const { tellers } = tellersOf(
       { heartbeat: `${receiver.url}/beat`, webhook: `${receiver.url}/hook`, pushgateway: receiver.url },
-      { attemptMs: 10_000, pauseMs: 10, wholeMs: 300 },
+      { attemptMs: 50_000, pauseMs: 10, wholeMs: 300 },
     );
     const began = performance.now();
     const { told } = await tellEnd(tellers, endedJob());
-    expect(performance.now() - began).toBeLessThan(8_000);
+    expect(performance.now() - began).toBeLessThan(40_000);
     expect(told.map(({ to, result, error }) => [to, result, error?.code])).toEqual([
       ["heartbeat", "failed", "timeout"],
       ["webhook", "failed", "timeout"],

@@ -1,0 +1,54 @@
+// npm run check: every `check:…` script of package.json, two at a time and in the order there, and then the tests, which
+// begin beside the last check. What a check prints is printed whole when it ends, but not while the tests print theirs.
+// Fails where any of them does; all are run.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import PQueue from "p-queue";
+
+const project = join(import.meta.dirname, "..");
+const { scripts } = JSON.parse(await readFile(join(project, "package.json"), "utf8")) as {
+  readonly scripts: Readonly<Record<string, string>>;
+};
+const checks = Object.keys(scripts).filter((name) => name.startsWith("check:"));
+/** What checks printed that ended beside the tests. */
+const held: string[] = [];
+let isTesting = false;
+const failed: string[] = [];
+
+/** Runs a script of package.json; gives what it printed where `stdio` is "pipe", below its name and the seconds it took. */
+async function run(name: string, stdio: "inherit" | "pipe"): Promise<string> {
+  const startedMs = performance.now();
+  const child = spawn(process.execPath, ["--run", name], { cwd: project, stdio: ["ignore", stdio, stdio] });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      printed += text;
+    });
+  }
+  const [status] = (await once(child, "close")) as [number | null];
+  if (status !== 0) failed.push(name);
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  return `${name}: ${status === 0 ? "ok" : "failed"}, ${seconds} s\n${printed}`;
+}
+
+async function check(name: string): Promise<void> {
+  const told = await run(name, "pipe");
+  if (isTesting) held.push(told);
+  else process.stdout.write(told);
+}
+
+async function test(): Promise<void> {
+  isTesting = true;
+  const told = await run("test:only", "inherit");
+  process.stdout.write([...held.splice(0), told].join(""));
+  isTesting = false;
+}
+
+const queue = new PQueue({ concurrency: 2 });
+await Promise.all([...checks.map((name) => queue.add(() => check(name))), queue.add(test)]);
+if (failed.length > 0) {
+  process.stdout.write(`failed: ${failed.join(", ")}\n`);
+  process.exitCode = 1;
+}
