@@ -332,7 +332,7 @@ describe.skipIf(!requires("recordings")).each([
   { file: "btc-perp-1m-2022-01.csv.gz", columns: "timestamp,open,high,low,close,volume" },
   { file: "gbpusd-m1-bid-2012.csv.gz", columns: "timestamp,open,high,low,close" },
 ])("the first recorded bars of $file", ({ file, columns }) => {
-  // test/system/real-bars.test.ts trades on all of them
+  // test/all/real-bars.test.ts trades on all of them
   const bars = 5_000;
 
   test("come back value by value", async () => {
