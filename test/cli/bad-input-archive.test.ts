@@ -107,7 +107,7 @@ describe("a flipped byte", () => {
     for (const share of [0.01, 0.5, 0.99]) {
       const before = await readFile(file);
       await flip(file, share);
-      const { status, stdout, stderr } = await runInside(["verify", "--archive", dir]);
+      const { status, stdout, stderr } = await runInside(["verify", "--archive", dir, "-q"]);
       expect({ share, status, stderr }).toEqual({ share, status: 5, stderr: "" });
       expect(stdout).toContain("DAMAGED");
       expect(stdout).toContain(
