@@ -88,12 +88,14 @@ test("the deadline ends it with 8, and the next execution does the rest", async 
   await using world = await JobWorld.open(1, 2);
   world.runs.sources[0]!.entry = { ...world.runs.sources[0]!.entry, ended: daysAgo(2) };
   const file = await world.write();
-  world.failing = new RunvaultError("server_error", "maintenance");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.holding = promise;
   const { status, stdout } = await runInside(["run", file, "--deadline", "2s"]);
+  resolve();
   expect([status, stdout]).toEqual([
     8,
     expect.stringContaining("the deadline was reached after 2 s") as string,
   ]);
-  world.failing = null;
+  world.holding = null;
   expect((await runInside(["run", file])).status).toBe(0);
 });

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
@@ -37,10 +37,15 @@ test("a daemon executes what is due, tells of a file that became bad, and ends o
   child.kill("SIGHUP");
   await daemon.seen("read again");
   const good = await readFile(file, "utf8");
-  await writeFile(file, good.replace("10s", "10"));
+  // whole or as before: the daemon reads the file at each start, too
+  const replace = async (text: string) => {
+    await writeFile(`${file}.new`, text);
+    await rename(`${file}.new`, file);
+  };
+  await replace(good.replace("10s", "10"));
   child.kill("SIGHUP");
   await daemon.seen("cannot be run: ");
-  await writeFile(file, good);
+  await replace(good);
   child.kill("SIGHUP");
   await daemon.seen("can be run again");
   // beside those of the execution, which tells of the starts that were missed
