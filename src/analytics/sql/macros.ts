@@ -42,7 +42,7 @@ const texts = new Map<string, Promise<string>>();
 
 /**
  * Makes macros in the database that the connection uses, and those that they call: all where none are named. DuckDB binds
- * each body as it makes it, which takes longer than most queries do, so that whoever needs a few names them. The tables
+ * each body as it makes it, which takes longer than most queries do: name the few that you need. The tables
  * that the bodies read have to be there. Leaves out the files in `made`, and adds to it those that it ran.
  */
 export async function createMacros(
