@@ -67,6 +67,7 @@ function bothSources(
     now: () => rest.now?.(),
     stats: rest.stats,
     retriesOf: (run) => rest.retriesOf(run),
+    reconnect: () => rest.reconnect?.(),
     described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (table) => of(table).traits?.(table),
     listings: async (signal) => (await Promise.all([rpc, rest].map((one) => one.listings!(signal)))).flat(),

@@ -35,7 +35,7 @@ export type DocumentSource = Pick<
   GatewaySource,
   "label" | "now" | "stats" | "retriesOf" | "instances" | "runs" | "facts" | "document"
 > &
-  Required<Pick<GatewaySource, "listings">>;
+  Required<Pick<GatewaySource, "listings" | "reconnect">>;
 
 /** The documents of a gateway over one transport; null where it says that it has none. Odd ids are never sent. */
 export function documentSource(session: HttpSession, calls: DocumentCalls): DocumentSource {
@@ -56,6 +56,7 @@ export function documentSource(session: HttpSession, calls: DocumentCalls): Docu
     now: () => session.now(),
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
+    reconnect: () => session.reconnect(),
     listings: async () => [{ by: calls.by, instances: calls.instances, runs, currentRun }],
     instances: calls.instances,
     runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>

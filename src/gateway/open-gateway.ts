@@ -83,6 +83,7 @@ function autoSource(session: HttpSession, rest: GatewaySource, rpc: RpcSource): 
     now: () => session.now(),
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
+    reconnect: () => session.reconnect(),
     listings: async (signal) => {
       using scope = session.scope(signal);
       const { rest, rpc } = await offered(scope.signal);

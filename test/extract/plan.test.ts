@@ -48,6 +48,7 @@ function inputOf(times: readonly bigint[], segments: Segment[], more: Partial<Pl
     parquet: [],
     quarantine: [],
     compared: new Set(),
+    evidence: [],
   };
   return {
     table: "fills",

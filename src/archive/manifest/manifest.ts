@@ -4,6 +4,7 @@ import { rowMapSchema } from "../../model/profile/row-map.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { documentKinds } from "../../model/source.ts";
 import { grains, isBucketName } from "../bucket.ts";
+import { evidenceSchema } from "./evidence.ts";
 
 /**
  * What of a table was last proven, and readers show. COMPLETE: whole. OPEN: whole up to the horizon of a run that goes
@@ -173,6 +174,8 @@ const attemptSchema = z.strictObject({
    * stays beside what is proven of a run that its gateway forgot, for it cannot be had again.
    */
   holding: holdingSchema.nullable(),
+  /** What the gateway told and brought of the table, of an attempt that went wrong: the next one is held against it. */
+  seen: z.array(evidenceSchema).optional(),
 });
 export type Attempt = z.infer<typeof attemptSchema>;
 

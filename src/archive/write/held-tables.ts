@@ -5,6 +5,7 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Grain } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
+import type { Evidence } from "../manifest/evidence.ts";
 import type {
   Holding,
   Manifest,
@@ -34,11 +35,14 @@ export interface HeldTable {
   through?: Through | undefined;
   /** Names of segments whose rows were the same when this job, or one that was interrupted, streamed them once more. */
   compared: Set<string>;
+  /** What the gateway told and brought of it, by the journal: it counts as long as the segments there do. */
+  evidence: Evidence[];
 }
 
 /** A table of which nothing is held. */
 export function nothingHeld(): HeldTable {
-  return { grain: null, fullScan: null, segments: [], parquet: [], quarantine: [], compared: new Set() };
+  const lists = { segments: [], parquet: [], quarantine: [], evidence: [] };
+  return { grain: null, fullScan: null, ...lists, compared: new Set() };
 }
 
 /** What says which work is held of a run: where it is, and what it would be a continuation of. */
@@ -251,6 +255,9 @@ export class HeldTables {
         return;
       case "drop":
         this.forget(entry.table, entry.files);
+        return;
+      case "seen":
+        held.evidence = entry.isAfresh ? entry.evidence : [...held.evidence, ...entry.evidence];
         return;
       case "compared":
         for (const file of entry.files) held.compared.add(file);

@@ -5,6 +5,7 @@ import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { grains } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
+import { evidenceSchema } from "../manifest/evidence.ts";
 import { parquetSchema, quarantineSchema, segmentSchema, throughSchema } from "../manifest/manifest.ts";
 import { mostBytes, readArchiveFile } from "../storage/archive-file.ts";
 import { isMissing } from "../storage/fsync-files.ts";
@@ -66,6 +67,13 @@ const entrySchema = z.discriminatedUnion("kind", [
     segments: z.array(segmentSchema),
   }),
   z.strictObject({ kind: z.literal("drop"), table, files: z.array(z.string()) }),
+  // what was told and brought of the table, beside what stands here already or, afresh, in its place
+  z.strictObject({
+    kind: z.literal("seen"),
+    table,
+    evidence: z.array(evidenceSchema),
+    isAfresh: z.boolean(),
+  }),
   z.strictObject({
     kind: z.literal("parquet"),
     table,

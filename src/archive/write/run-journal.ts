@@ -27,6 +27,8 @@ export type Step = (name: string) => void;
 export class RunJournal implements AsyncDisposable {
   readonly run: RunRef;
   readonly held: HeldTables;
+  /** Gives what is to stand ahead of the next entry, such as what was seen when its rows came. */
+  ahead: () => readonly Entry[] = () => [];
   readonly #work: HeldWork;
   readonly #journal: FileHandle;
   readonly #step: Step;
@@ -315,10 +317,11 @@ export class RunJournal implements AsyncDisposable {
     });
   }
 
-  /** One journal line, on disk when the promise resolves. Lines keep the order of the calls. */
+  /** One journal line, on disk when the promise resolves, behind what is to stand ahead of it. Lines keep the order of the calls. */
   #record(entry: Entry): Promise<void> {
     const write = this.#tail.then(async () => {
-      await this.#journal.appendFile(`${JSON.stringify(entry)}\n`);
+      const lines = [...this.ahead(), entry].map((one) => `${JSON.stringify(one)}\n`);
+      await this.#journal.appendFile(lines.join(""));
       await this.#journal.datasync();
     });
     this.#tail = write;
@@ -349,7 +352,8 @@ export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: M
   const [head, ...rest] = (await readJournal(layout, run)).entries;
   if (head?.kind !== "open" || head.generation !== committed.generation + 1) return false;
   if (head.remaps) return false;
-  return rest.some(({ kind }) => kind !== "parquet" && kind !== "through");
+  const isWork = ({ kind }: Entry) => kind !== "parquet" && kind !== "through" && kind !== "seen";
+  return rest.some(isWork);
 }
 
 /** True when `pending/` holds rows by another map, which no job goes on with. Under the run's lock only. */

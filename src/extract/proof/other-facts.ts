@@ -4,6 +4,9 @@ import type { HistorySource, RunRef, StorageFacts, TableFacts } from "../../mode
 import { countText } from "../../model/text/plural.ts";
 import type { TimeBounds } from "../../model/time.ts";
 
+/** What facts are asked of, by either way. */
+type TwoWays = Pick<HistorySource, "facts" | "otherFacts">;
+
 /** Two answers to the same question. */
 interface TwoAnswers {
   readonly facts: StorageFacts;
@@ -18,7 +21,7 @@ interface TwoAnswers {
  * `latest` are the facts within the bounds, asked for just now.
  */
 export async function differingTables(
-  source: HistorySource,
+  source: TwoWays,
   run: RunRef,
   bounds: TimeBounds,
   latest: StorageFacts | null,
@@ -50,7 +53,7 @@ export async function differingTables(
  * and nothing has changed meanwhile. Null where they are not, or cannot be had.
  */
 export async function sameByOtherWay(
-  source: HistorySource,
+  source: TwoWays,
   run: RunRef,
   before: StorageFacts,
   signal: AbortSignal,

@@ -3,6 +3,7 @@ import { holdingsOf } from "../../archive/manifest/table-view.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { FactsRequest, HistorySource, RunRef, StorageFacts } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
+import type { RunEvidence } from "../evidence/run-evidence.ts";
 
 /**
  * A source's storage facts through one job on one run. Where they were there and are not any more, half of the job's
@@ -10,15 +11,18 @@ import type { TimeBounds } from "../../model/time.ts";
  * any, so that the weaker proof decides on all of it. Nothing that was fetched is lost by that.
  */
 export class SteadyFacts {
-  readonly #source: Pick<HistorySource, "facts">;
+  readonly #source: Pick<HistorySource, "facts" | "otherFacts">;
+  readonly #evidence: RunEvidence;
   /** What the gateway's operator should hear, once each. */
   readonly warnings: string[] = [];
   #seen = false;
   #lost = false;
   #hadBefore = false;
 
-  constructor(source: Pick<HistorySource, "facts">) {
+  /** `evidence` hears all that is told. */
+  constructor(source: Pick<HistorySource, "facts" | "otherFacts">, evidence: RunEvidence) {
     this.#source = source;
+    this.#evidence = evidence;
   }
 
   /** True once facts went away in mid-job: from then on there are none. */
@@ -43,6 +47,7 @@ export class SteadyFacts {
     const facts = await this.#source.facts(run, bounds, signal, asked);
     if (facts !== null) {
       this.#seen = true;
+      this.#evidence.told(facts, bounds);
       return facts;
     }
     if (!this.#seen) {
@@ -57,6 +62,13 @@ export class SteadyFacts {
     throw new RunvaultError("incomplete", "the gateway's storage facts disappeared during the job", {
       scope: "run",
     });
+  }
+
+  /** As a source's other facts; null where there is one way alone. */
+  async otherFacts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts | null> {
+    const facts = (await this.#source.otherFacts?.(run, bounds, signal)) ?? null;
+    if (facts !== null) this.#evidence.told(facts, bounds);
+    return facts;
   }
 
   #warn(what: string): void {

@@ -34,6 +34,7 @@ import {
 import { countText } from "../../model/text/plural.ts";
 import { earlierOf, isoOf, type Nanoseconds } from "../../model/time.ts";
 import { RunLists } from "../choose/run-lists.ts";
+import { RunEvidence } from "../evidence/run-evidence.ts";
 import { BucketConverter } from "../fetch/bucket-converter.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "../fetch/disk-need.ts";
 import { isDue } from "../plan/committed-table.ts";
@@ -46,6 +47,7 @@ import { SteadyFacts } from "../proof/steady-facts.ts";
 import { filledTables } from "../proof/zero-rows.ts";
 import { meansOfOne, type PlaceAmongJobs } from "../together/side-by-side.ts";
 import { requireDistinctSeq } from "./distinct-seq.ts";
+import { lookAgain } from "./look-again.ts";
 import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
 import { recordAttempt } from "./record-attempt.ts";
 import { journalMaps, requireSameMap } from "./require-same-map.ts";
@@ -165,17 +167,18 @@ export interface RunOutcome {
  * without fetching what is safe. A table that fails keeps what the archive holds of it; the others are committed.
  */
 export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
-  const facts = new SteadyFacts(job.source);
+  const evidence = new RunEvidence();
+  const facts = new SteadyFacts(job.source, evidence);
   try {
-    return await archiveWith(facts, job);
+    return await archiveWith(facts, evidence, job);
   } catch (error) {
     job.signal.throwIfAborted();
     if (!facts.lost) throw error;
-    return await archiveWith(facts, job);
+    return await archiveWith(facts, evidence, job);
   }
 }
 
-async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutcome> {
+async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: ArchiveJob): Promise<RunOutcome> {
   const settings = { ...defaultSettings, ...job.settings };
   const { source, archive, clock } = job;
   const step = job.step ?? (() => {});
@@ -216,6 +219,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   if (committed !== null) requireSameMap(source, committed, wanted);
   facts.expectAsBefore(committed);
   version = run.storageVersion;
+  evidence.isOf(settledVersion(run));
   const { warnings } = facts;
   const identity = {
     ...{ source, archive, run, isMoved: settings.sourceMoved, retry: job.retry },
@@ -275,6 +279,12 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     exactTypes,
   };
   await using journal = await RunJournal.open(held, step);
+  evidence.countsWindows ||= outlook.areCountsBounded;
+  for (const { name } of settings.acceptShrink ? [] : open) {
+    evidence.of(name).resume(committed?.tables[name]?.attempt.seen ?? []);
+    evidence.of(name).resume(journal.held.of(name).evidence);
+  }
+  journal.ahead = () => evidence.unnoted();
   await journal.dropLost();
   await journalMaps(source, journal, open);
   const wait = async (ns: bigint, why: string) => {
@@ -319,6 +329,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     run,
     until,
     committed: committed?.tables ?? {},
+    evidence,
     slices: means.slices,
     order: job.among?.order ?? 0,
     converter,
@@ -394,7 +405,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   watch.end("fetch");
   // where the source's other way says after the rows what the first said ahead of them, both are asked in one question
   const agreed =
-    run.final && outlook.facts !== null ? await sameByOtherWay(source, run, outlook.facts, signal) : null;
+    run.final && outlook.facts !== null ? await sameByOtherWay(facts, run, outlook.facts, signal) : null;
   let latest = agreed ?? (await outlook.factsNow());
   const reconcile = async (rounds: number) => {
     for (let round = 0; round < rounds; round++) {
@@ -432,6 +443,29 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     version = undefined;
     break;
   }
+  evidence.isOf(settledVersion(now));
+  latest = await lookAgain(
+    {
+      ...{ source, evidence, jobs, together },
+      factsNow: () => outlook.factsNow(),
+      settle: async () => {
+        await together((table) => table.fetch());
+        latest = await outlook.factsNow();
+        await reconcile(1);
+        return latest;
+      },
+      hasNewVersion: async () => {
+        const told = new Set<string | null>();
+        for (let look = 0; look < descriptions; look++) {
+          source.reconnect?.();
+          told.add(settledVersion(await describedAgain(lists, run, warnings, signal)));
+        }
+        return told.size === 1 && told.has(evidence.version) && evidence.isNew;
+      },
+      onNote: job.onNote ?? (() => {}),
+    },
+    latest,
+  );
   // shows rows that are not counted as well
   if (run.final) await together((table) => table.proveFilled(latest));
   const warn = (text: string) => {
@@ -440,7 +474,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const differingNow = async () => {
     if (agreed !== null && agreed === latest) return new Map<TableName, RunvaultError>();
     const bounds = context.until === undefined ? {} : { to: context.until };
-    return differingTables(source, run, bounds, latest, warn, signal);
+    return differingTables(facts, run, bounds, latest, warn, signal);
   };
   // of a run that goes on not before its horizon is where both can agree
   let differing = run.final ? await differingNow() : undefined;
@@ -479,7 +513,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   await fallBack((table) => table.findAgreedUntil(latest));
   differing ??= await differingNow();
   const doubted = jobs.filter(({ table }) => !run.final && differing?.has(table.name));
-  const others = { facts: async (...asked: FactsAsked) => (await source.otherFacts?.(...asked)) ?? null };
+  const others = { facts: (...[run, bounds, signal]: FactsAsked) => facts.otherFacts(run, bounds, signal) };
   const agreedWithOthers = async (job: TableArchiver) =>
     doubted.includes(job)
       ? await job.findAgreedUntil(latest, countRowsOf(others, run, job.table, signal))
@@ -562,6 +596,9 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
   return { manifest, changed: true, resumedSegments, steps: watch.times, tooNarrow, rows, bytes, warnings };
 }
+
+/** How often in a row a version must be told before rows may rightly be others than those that came under another. */
+const descriptions = 6;
 
 /** Fewer rows than this convert in less time than a second thread takes to be of use. */
 const smallRows = 300_000;

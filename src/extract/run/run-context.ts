@@ -4,6 +4,7 @@ import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
 import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
+import type { RunEvidence } from "../evidence/run-evidence.ts";
 import type { BucketConverter } from "../fetch/bucket-converter.ts";
 import type { SliceWork } from "../fetch/slice.ts";
 import type { SliceQueue } from "../fetch/slice-queue.ts";
@@ -20,6 +21,8 @@ export interface RunContext {
   /** Exclusive upper bound of ts_event; undefined for a finished run. It falls back where facts lag behind the rows. */
   until: Nanoseconds | undefined;
   readonly committed: Manifest["tables"];
+  /** What was told and brought of the run's tables: what is here must not be less. */
+  readonly evidence: RunEvidence;
   readonly slices: SliceQueue;
   /** Whose slices come first, of several runs that are fetched side by side. */
   readonly order: number;

@@ -27,6 +27,8 @@ export interface RunHorizon {
    * neither a version nor a count does.
    */
   readonly isUnmarked: boolean;
+  /** Facts were shown to keep to time bounds. */
+  readonly areCountsBounded: boolean;
   /** Asks for them again. */
   readonly factsNow: () => Promise<StorageFacts | null>;
   /** Rows of a table in any window; undefined where there are no facts, or nothing says that they keep to bounds. */
@@ -64,6 +66,7 @@ export async function lookAhead(
     until,
     facts: until === undefined || whole === null ? whole : await factsNow(fetching),
     isUnmarked: run.storageVersion === undefined && whole === null,
+    areCountsBounded: bounded,
     factsNow: () => factsNow(),
     countRows: (table) => (bounded ? countRowsOf(source, run, table, signal) : undefined),
   };

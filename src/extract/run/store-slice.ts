@@ -10,6 +10,7 @@ import { countSlice } from "../plan/slices.ts";
 import { isRefusal, probe, shortestRefusedNs } from "../plan/table-asks.ts";
 import { rowsOutside } from "../proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround } from "../proof/rungs.ts";
+import { letGoSegments } from "./let-go.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 
@@ -102,9 +103,10 @@ async function storeWithinRung(planned: Slice, signal: AbortSignal, storing: Sli
   return around === undefined || around.rows > 0;
 }
 
-async function dropWithin(window: Window, { table, context: { journal } }: SliceStoring): Promise<void> {
-  const within = journal.held.of(table.name).segments.filter((segment) => liesIn(segment, window));
-  await journal.dropSegments(table.name, within);
+async function dropWithin(window: Window, { table, context }: SliceStoring): Promise<void> {
+  const { segments } = context.journal.held.of(table.name);
+  const within = segments.filter((segment) => liesIn(segment, window));
+  await letGoSegments(table, context, within);
 }
 
 /** Gives how the slice ended; undefined where nothing was to be fetched. */

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { driftOf } from "../../archive/convert/drift.ts";
+import { type Evidence, everything } from "../../archive/manifest/evidence.ts";
 import {
   type Attempt,
   type AttemptOutcome,
@@ -20,6 +21,9 @@ import { countText } from "../../model/text/plural.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
+import { type EvidenceRecord, windowOf } from "../evidence/evidence-record.ts";
+import { HeldRows } from "../evidence/held-rows.ts";
+import { atLeast, type Lack, lacking } from "../evidence/lacking.ts";
 import { fetchBuckets } from "../fetch/fetch-buckets.ts";
 import { splitSegment } from "../fetch/split-segment.ts";
 import { askPlan, saidNone } from "../plan/ask-plan.ts";
@@ -49,6 +53,7 @@ import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../pr
 import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
 import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
+import { letGoSegments } from "./let-go.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 import { extentOf, passOverRows, type Scan, scanAll } from "./scan-passes.ts";
@@ -90,6 +95,12 @@ export class TableArchiver {
   /** First and last time of what came, of a table that comes whole each time. */
   #seen: Extent | undefined;
 
+  /** What was told and brought of the table. */
+  readonly #record: EvidenceRecord;
+  readonly #here: HeldRows;
+  /** What was seen by an earlier job and is let go, for all looks since agree on less. */
+  #outlived: Lack | undefined;
+
   /** Segments that an earlier job committed. */
   readonly #formerFiles: ReadonlySet<string>;
 
@@ -100,6 +111,10 @@ export class TableArchiver {
     this.#former = context.committed[table.name];
     this.#route = routeOf(context.work.source, table);
     this.#scan = { table, context, former: this.#former, found: { rows: 0, rung: undefined } };
+    this.#record = context.evidence.of(table.name);
+    const { journal } = context;
+    const ends = () => this.#endsHere() ?? { first: undefined, last: undefined };
+    this.#here = new HeldRows(table, journal.held.of(table.name), (part) => journal.textOf(part), ends);
     this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
   }
 
@@ -149,7 +164,7 @@ export class TableArchiver {
     const held = journal.held.of(name);
     const former = this.#former;
     const known = {
-      ...{ table: name, run, until, facts, held, former, sliceRows, acceptShrink },
+      ...{ table: name, run, until, facts: this.#atLeast(facts), held, former, sliceRows, acceptShrink },
       comesWhole: this.#comesWhole,
       needsEnd: needsEnd(this.#route),
     };
@@ -162,7 +177,7 @@ export class TableArchiver {
         });
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
     if (plan.kind === "lapsed") return await this.#keepWhole();
-    await journal.dropSegments(name, plan.drop);
+    await letGoSegments(this.table, this.#context, plan.drop);
     if (plan.kind === "absent") {
       // a full scan has asked the route itself
       if (facts !== null && !this.#isSaidNone && !isAbsentStill(this.#former, this.#context.run))
@@ -175,6 +190,134 @@ export class TableArchiver {
     this.#plan = plan;
     this.rowsToFetch = plan.rows;
     this.#context.onPlan(this.table, plan.rows + this.#scan.found.rows);
+  }
+
+  /** Facts with what was told of the table before, where that was more. */
+  #atLeast(facts: StorageFacts | null): StorageFacts | null {
+    const own = facts?.get(this.table.name);
+    if (facts === null || own === undefined) return facts;
+    const hasProven = (this.#former?.proven ?? null) !== null;
+    const merged = atLeast(own, this.#record, this.#context.until, hasProven);
+    return new Map([...facts, [this.table.name, merged]]);
+  }
+
+  /** True where no attempt has proven anything of the table yet. */
+  get isFirst(): boolean {
+    return this.#isJudged && this.#former?.proven == null;
+  }
+
+  /** What is less here than was told or brought; nothing of a table that failed or is kept as it is. */
+  async lacking(): Promise<Lack[]> {
+    if (!this.#isJudged) return [];
+    const { evidence, until } = this.#context;
+    return await lacking(this.#record, this.#here, until, evidence.version);
+  }
+
+  /** True where the facts count fewer rows than are here: a node that lags may have told them. */
+  isCountedLess(facts: StorageFacts | null): boolean {
+    const own = facts?.get(this.table.name);
+    return own !== undefined && this.#isJudged && Number(own.rows) < this.#comparedRows();
+  }
+
+  /** Plans what is lacking once more, with bounds that no answer was asked for by. */
+  async planAgain(facts: StorageFacts | null, lacks: readonly Lack[], look: number): Promise<void> {
+    if (!this.#isJudged) return;
+    const isProven = provenSegments(this.#former);
+    const windows = lacks.map(({ seen }) => windowOf(seen));
+    const isCounted = this.#countRows !== undefined;
+    const { sliceRows } = this.#context;
+    // of many rows the windows that differ are found by their counts
+    const isSmall = this.#comparedRows() <= sliceRows;
+    if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
+    await this.#dropSegments((segment) => {
+      const overlaps = windows.some(({ from, to }) => BigInt(segment.from) < to && BigInt(segment.to) > from);
+      return overlaps && !isProven(segment) && (isSmall || !isCounted);
+    });
+    await this.plan(facts);
+    if (this.#plan === undefined) return;
+    const apart = ({ from, to }: Window): Window[] => {
+      const at = to - BigInt(look);
+      return at > from
+        ? [
+            { from, to: at },
+            { from: at, to },
+          ]
+        : [{ from, to }];
+    };
+    this.#plan = { ...this.#plan, gaps: this.#plan.gaps.flatMap(apart) };
+  }
+
+  /**
+   * Lets go of what was seen from an earlier beginning on, where the gateway's rows begin later by now and each of six
+   * questions, on new connections, finds nothing ahead of that.
+   */
+  async letGoRetained(facts: StorageFacts | null, lacks: readonly Lack[]): Promise<void> {
+    const { journal, work, slices } = this.#context;
+    const begin = extentOf(facts?.get(this.table.name) ?? journal.held.of(this.table.name).fullScan)?.first;
+    const earlier = lacks.filter(
+      ({ seen }) => begin !== undefined && BigInt(seen.first ?? seen.from) < begin,
+    );
+    if (begin === undefined || earlier.length === 0 || this.#record.movesBack || !this.#route.bounds.from)
+      return;
+    const from = earlier.map(({ seen }) => BigInt(seen.first ?? seen.from)).reduce((a, b) => (a < b ? a : b));
+    for (let question = 1; question <= questionsAhead; question++) {
+      work.source.reconnect?.();
+      const window = { from: from - BigInt(question), to: begin };
+      if ((await slices.add(() => probe(asksOf(this.table, this.#context), window))) !== undefined) return;
+    }
+    this.#record.letGo((seen) => BigInt(seen.first ?? seen.from) < begin);
+  }
+
+  /**
+   * Lets go of what an earlier job saw, where each of eight looks agrees with what is here: the gateway has no more by now,
+   * whatever it had then. `look` gives the facts anew.
+   */
+  async letGoOlder(lacks: readonly Lack[], look: () => Promise<StorageFacts | null>): Promise<void> {
+    if (lacks.some(({ seen }) => !seen.isOlder)) return;
+    for (let number = 0; number < looksAtOlder; number++) {
+      this.#context.work.source.reconnect?.();
+      if (!(await this.#agreesNow(await look(), lacks))) return;
+    }
+    this.#outlived = lacks.reduce((a, b) => (a.seen.rows >= b.seen.rows ? a : b));
+    this.#record.letGo((seen) => seen.isOlder === true);
+  }
+
+  async #agreesNow(facts: StorageFacts | null, lacks: readonly Lack[]): Promise<boolean> {
+    const { held } = this.#context.journal;
+    if (facts === null) {
+      const before = held.of(this.table.name).fullScan;
+      const now = await scanAll(this.#scan);
+      return now !== "absent" && now.rows === before?.rows && now.sha256 === before.sha256;
+    }
+    if (Number(facts.get(this.table.name)?.rows ?? 0n) !== this.#comparedRows()) return false;
+    const countRows = this.#countRows;
+    if (countRows === undefined) return true;
+    for (const { seen, here } of lacks) {
+      const { from, to } = windowOf(seen);
+      if ((await countRows(from, to)) > here.rows) return false;
+    }
+    return true;
+  }
+
+  /** How what is here falls short of what was seen; null where it does not. */
+  async #shortfall(facts: StorageFacts | null): Promise<RunvaultError | null> {
+    const lacks = await this.lacking();
+    if (lacks.length === 0) return null;
+    const { seen, here } = lacks.reduce((a, b) =>
+      b.seen.rows - b.here.rows > a.seen.rows - a.here.rows ? b : a,
+    );
+    const own = facts?.get(this.table.name);
+    const latest =
+      own === undefined ? this.#context.journal.held.of(this.table.name).fullScan?.rows : Number(own.rows);
+    const when = seen.isOlder ? "an earlier attempt was" : "this command was";
+    const what = seen.by === "told" ? "told of" : "sent";
+    const where =
+      seen.from === everything.from && seen.to === everything.to ? "" : ` in ${windowText(windowOf(seen))}`;
+    const message = `${when} ${what} ${countText(seen.rows, "row")}${where}, and ${here.rows} are here${here.rows >= seen.rows ? ", but not the same" : ""}`;
+    const isStill = latest !== undefined && latest > this.#comparedRows();
+    return new RunvaultError(isStill ? "incomplete" : "unverified", message, {
+      hint: "The gateway's answers contradict each other, as those of nodes with different rows do. Ask its operator; run the same command again.",
+    });
   }
 
   /** True when this job made a pass over all of the table. */
@@ -270,8 +413,9 @@ export class TableArchiver {
       if (this.#context.acceptShrink || rowsThere >= rows) continue;
       if (segments.every(isProven)) throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
     }
-    await journal.dropSegments(
-      name,
+    await letGoSegments(
+      this.table,
+      this.#context,
       differing.flatMap(({ segments }) => segments),
     );
     return differing.length > 0;
@@ -386,6 +530,16 @@ export class TableArchiver {
     const first = facts?.get(this.table.name)?.first;
     const countRows = others ?? this.#countRows;
     if (until === undefined || first === undefined || countRows === undefined) return undefined;
+    const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
+    const isBeyond = (time: Nanoseconds) =>
+      time > first && proven.every((before) => before === null || time > BigInt(before));
+    // what is less here than was seen is left for a later job, with all behind it
+    const lacks = others === undefined ? (await this.lacking()).map(({ seen }) => BigInt(seen.from)) : [];
+    const ahead = lacks.filter(isBeyond);
+    if (ahead.length > 0 && ahead.length === lacks.length) {
+      this.#agreedUntil = ahead.reduce((a, b) => (a < b ? a : b));
+      return this.#agreedUntil;
+    }
     const isToFind = others === undefined ? this.disagrees(facts) : this.#isJudged;
     if (!isToFind) return undefined;
     const [differing] = await changedWindows(
@@ -393,14 +547,12 @@ export class TableArchiver {
       (window) => this.#disagreeing.some((other) => liesIn(window, other)),
       countRows,
     );
-    const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
     if (differing === undefined) return undefined;
     const times = await this.#timesIn(differing);
     // the others may be anywhere in it
     const agreed =
       times.length < differing.rows ? differing.from : await agreedUntil(differing, times, countRows);
-    const isBeyond = agreed > first && proven.every((before) => before === null || agreed > BigInt(before));
-    if (!isBeyond) return undefined;
+    if (!isBeyond(agreed)) return undefined;
     this.#agreedUntil = agreed;
     return agreed;
   }
@@ -430,7 +582,7 @@ export class TableArchiver {
   async #dropSegments(isStale: (segment: Segment) => boolean): Promise<void> {
     const { journal } = this.#context;
     const stale = journal.held.of(this.table.name).segments.filter(isStale);
-    await journal.dropSegments(this.table.name, stale);
+    await letGoSegments(this.table, this.#context, stale);
   }
 
   /**
@@ -618,6 +770,15 @@ export class TableArchiver {
         { hint: this.#isSaidNone ? "Describe the table in the profile." : "Run the same command again." },
       );
     }
+    const rowsSeen = this.#record.items.reduce((most, { rows }) => Math.max(most, rows), 0);
+    if (this.absent && rowsSeen > 0) {
+      this.absent = false;
+      this.error ??= new RunvaultError(
+        "unverified",
+        `the gateway says that it has no such table, but ${countText(rowsSeen, "row")} of it were told of or came`,
+        { hint: "Run the same command again; if it stays so, ask the gateway's operator." },
+      );
+    }
     const grain = held.grain ?? this.#former?.grain ?? "all";
     const former = this.#former?.proven ?? null;
     const settled = (
@@ -642,6 +803,7 @@ export class TableArchiver {
         error: this.error === null ? null : failureOf(this.error, checkedAt),
         notes: [...this.#notes(), ...(standing.note === null ? [] : [standing.note])],
         holding,
+        ...(isOk || this.#record.items.length === 0 ? {} : { seen: this.#toRemember() }),
       };
       return { state: tableState({ proven, attempt }), grain, proven, attempt };
     };
@@ -660,6 +822,15 @@ export class TableArchiver {
     if (isKept) return settled(outcome, null, holding);
     const before = this.#former?.attempt.holding ?? null;
     return settled(outcome, null, before ?? (former === null ? holding : null));
+  }
+
+  /** What the next attempt is held against: the widest windows, where there are many. */
+  #toRemember(): Evidence[] {
+    const wide = (seen: Evidence) => BigInt(seen.to) - BigInt(seen.from);
+    return this.#record.items
+      .map((seen) => ({ ...seen, isOlder: true as const }))
+      .sort((a, b) => Number(wide(b) - wide(a)))
+      .slice(0, mostRemembered);
   }
 
   /** What is held of the table now, with its certificate. */
@@ -891,6 +1062,12 @@ export class TableArchiver {
     }
     const gone = this.#unseenWindow();
     if (gone !== undefined) notes.push(unseen.between(gone));
+    if (this.#outlived !== undefined) {
+      const { seen, here } = this.#outlived;
+      notes.push(
+        `an earlier attempt saw ${countText(seen.rows, "row")} in ${windowText(windowOf(seen))}; ${looksAtOlder} looks since agree on ${here.rows}`,
+      );
+    }
     if (this.#agreedUntil !== undefined) {
       const from = formatTime(this.#agreedUntil);
       const until = formatTime(this.#context.until!);
@@ -1030,6 +1207,8 @@ export class TableArchiver {
   /** What agrees with the rows that are here; sets the error where it does not. */
   async #agreement(facts: StorageFacts | null, rows: number): Promise<Proof> {
     const { until } = this.#context;
+    this.error = await this.#shortfall(facts);
+    if (this.error !== null) return "none";
     if (this.#doubt !== null) {
       this.error = this.#doubt;
       return "none";
@@ -1083,20 +1262,27 @@ export class TableArchiver {
 
   /** First and last ts_event, here and by the facts; nothing where rows are set aside, whose times are not known. */
   #ends({ first, last }: TableFacts) {
-    const { held } = this.#context.journal;
-    const { segments, quarantine } = held.of(this.table.name);
+    const { quarantine } = this.#context.journal.held.of(this.table.name);
     if (quarantine.length > 0) return [];
-    const filled = segments.filter(({ rows }) => rows > 0);
+    const here = this.#endsHere();
+    // before all of it is converted nothing is known
+    if (here === undefined) return [];
+    return [
+      ["first", this.#gatewayFrom ?? here.first, first],
+      ["last", here.last, last],
+    ] as const;
+  }
+
+  /** First and last ts_event of all rows here; undefined before the buckets of both are converted. */
+  #endsHere() {
+    const { held } = this.#context.journal;
+    const filled = held.of(this.table.name).segments.filter(({ rows }) => rows > 0);
     const made = (segment: Segment | undefined) =>
       segment && held.converted(this.table.name, segment.bucket)?.file;
     const [begin, end] = [made(filled[0]), made(filled.at(-1))];
-    // before all of it is converted nothing is known
-    if (filled.length > 0 && (begin === undefined || end === undefined)) return [];
-    const firstHere = begin === undefined ? undefined : BigInt(begin.first.ts);
-    return [
-      ["first", this.#gatewayFrom ?? firstHere, first],
-      ["last", end === undefined ? undefined : BigInt(end.last.ts), last],
-    ] as const;
+    if (filled.length > 0 && (begin === undefined || end === undefined)) return undefined;
+    const timeOfKey = (key: { ts: string } | undefined) => (key === undefined ? undefined : BigInt(key.ts));
+    return { first: timeOfKey(begin?.first), last: timeOfKey(end?.last) };
   }
 
   /** How the pass that stored and the full scan disagree; null where they brought the same rows. */
@@ -1131,6 +1317,15 @@ export class TableArchiver {
     await converter.convert(journal, run, this.table, bucket);
   }
 }
+
+/** Questions on new connections that must find nothing ahead of where the gateway's rows begin by now. */
+const questionsAhead = 6;
+
+/** Windows that a manifest remembers of a table. */
+const mostRemembered = 1_000;
+
+/** Looks that must agree before what an earlier job saw is let go. */
+const looksAtOlder = 8;
 
 /** Both extents, and what lies between. */
 function around(one: Extent | undefined, other: Extent): Extent {

@@ -90,7 +90,7 @@ export function guardedSource(source: HistorySource, file: string): Gateway {
     }
   }
 
-  const { otherFacts, pagedRows, traits, now, described } = source;
+  const { otherFacts, pagedRows, traits, now, described, reconnect } = source;
   return {
     label: source.label,
     stats,
@@ -117,6 +117,7 @@ export function guardedSource(source: HistorySource, file: string): Gateway {
     ...(pagedRows && { pagedRows: (request) => rows(request, (asked) => pagedRows.call(source, asked)) }),
     ...(traits && { traits: traits.bind(source) }),
     ...(described && { described }),
+    ...(reconnect && { reconnect: reconnect.bind(source) }),
     [Symbol.asyncDispose]: async () => await source[Symbol.asyncDispose](),
   };
 }

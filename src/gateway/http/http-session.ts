@@ -73,7 +73,9 @@ export class HttpSession implements AsyncDisposable {
   /** Attempts repeated of requests that concern one run. */
   readonly #retriesOf = new Map<string, number>();
   readonly #retry: RetryPolicy;
-  readonly #dispatcher: Dispatcher;
+  #dispatcher: Dispatcher;
+  /** Dispatchers of before, which end once what is under way over them has. */
+  readonly #left = new Set<Dispatcher>();
   readonly #http2: Http2Connections;
   #headers: Readonly<Record<string, string>>;
   #token: string | undefined;
@@ -94,6 +96,15 @@ export class HttpSession implements AsyncDisposable {
     this.#headers = headersOf(this.address, this.options);
     this.#dispatcher = openDispatcher(this.address, this.options);
     this.#http2 = new Http2Connections(this.address, this.options);
+  }
+
+  /** Has what is sent from now on go over new connections: behind a balancer, another node may answer. */
+  reconnect(): void {
+    const former = this.#dispatcher;
+    this.#dispatcher = openDispatcher(this.address, this.options);
+    this.#http2.leave();
+    this.#left.add(former);
+    void former.close().finally(() => this.#left.delete(former));
   }
 
   /** The life of one call, which ends with the caller's signal and with the session. */
@@ -159,7 +170,8 @@ export class HttpSession implements AsyncDisposable {
         method: request.method,
         path: request.withKeys === true ? withKeys(request.path, this.options.keys) : request.path,
         ...(request.body === undefined ? {} : { body: request.body }),
-        headers: { ...this.#headers, ...request.headers },
+        // an old answer of a cache is no answer of the gateway
+        headers: { "cache-control": "no-cache", ...this.#headers, ...request.headers },
         signal,
         connectTimeoutMs: this.options.connectTimeoutMs,
         headersTimeoutMs: this.options.headersTimeoutMs,
@@ -275,7 +287,7 @@ export class HttpSession implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new RunvaultError("interrupted", "the connection to the gateway was closed"));
     this.#http2.destroy();
-    await this.#dispatcher.destroy();
+    await Promise.all([this.#dispatcher, ...this.#left].map((dispatcher) => dispatcher.destroy()));
   }
 }
 

@@ -48,6 +48,18 @@ export class Http2Connections {
     return this.#current;
   }
 
+  /** Sends no more over the connection there is: the next request makes another. */
+  leave(): void {
+    const former = this.#current;
+    this.#current = undefined;
+    former?.then(
+      ({ leave }) => leave(),
+      () => {
+        // whoever waits for it hears why
+      },
+    );
+  }
+
   destroy(): void {
     this.#isDestroyed = true;
     this.#current = undefined;

@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { int64Max, int64Min } from "../../model/time.ts";
+
+const bound = z
+  .string()
+  .regex(/^-?\d{1,19}$/)
+  .refine((text) => BigInt.asIntN(64, BigInt(text)) === BigInt(text), "not a time");
+const count = z.int().nonnegative();
+
+/** What a gateway told of a window of a table, or brought of it: the least that the window held then. No row is in it. */
+export const evidenceSchema = z.strictObject({
+  /** told: counted by its facts, over whichever transport; brought: in its answers. */
+  by: z.enum(["told", "brought"]),
+  /** The window, half-open; the ends of int64 where nothing bounds it. */
+  from: bound,
+  to: bound,
+  rows: count,
+  /** `ts_event` of the first row and of the last, where they are known. */
+  first: bound.nullable(),
+  last: bound.nullable(),
+  /** The row hash of rows that came and are not here any more; null of a count. */
+  hash: z.string().nullable(),
+  /** The storage version under which that was so; null where there was none. */
+  version: z.string().nullable(),
+  /** True where an earlier job left it. */
+  isOlder: z.literal(true).optional(),
+});
+export type Evidence = z.infer<typeof evidenceSchema>;
+
+/** The window of all that a table holds. */
+export const everything = { from: int64Min.toString(), to: int64Max.toString() };

@@ -1,0 +1,121 @@
+import type { Evidence } from "../../archive/manifest/evidence.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { Window } from "../plan/held-window.ts";
+
+/** What is here of a window. */
+export interface RowsHere {
+  readonly rows: number;
+  readonly first: Nanoseconds | undefined;
+  readonly last: Nanoseconds | undefined;
+}
+
+/**
+ * What a gateway told and brought of one table of a run. It only grows: an answer that shows less later takes nothing
+ * back, for a node that lags may have given it. What lets it go is decided elsewhere, and said to `letGo`.
+ */
+export class EvidenceRecord {
+  readonly #items = new Map<string, Evidence>();
+  /** What the journal does not have yet. */
+  #unnoted: Evidence[] = [];
+  #isCut = false;
+  #begins: Nanoseconds | undefined;
+  #movesBack = false;
+
+  /** Takes up what the journal has, or what an earlier job left. */
+  resume(items: readonly Evidence[]): void {
+    for (const item of items) this.#items.set(keyOf(item), item);
+  }
+
+  get items(): readonly Evidence[] {
+    return [...this.#items.values()];
+  }
+
+  learn(seen: Evidence): void {
+    const key = keyOf(seen);
+    const before = this.#items.get(key);
+    const item = before === undefined ? seen : most(before, seen);
+    if (before !== undefined && isSame(before, item)) return;
+    this.#items.set(key, item);
+    this.#unnoted.push(item);
+  }
+
+  /** Hears where the gateway says that its rows begin. */
+  begins(first: Nanoseconds): void {
+    if (this.#begins !== undefined && first < this.#begins) this.#movesBack = true;
+    this.#begins = first;
+  }
+
+  /** True where the beginning moved back: rows that are gone come again from a node that has more, so none is gone. */
+  get movesBack(): boolean {
+    return this.#movesBack;
+  }
+
+  letGo(isGone: (item: Evidence) => boolean): void {
+    for (const [key, item] of this.#items) {
+      if (!isGone(item)) continue;
+      this.#items.delete(key);
+      this.#isCut = true;
+    }
+  }
+
+  /** What the journal is to add; `isAfresh` where that is all there is, in place of what it has. */
+  unnoted(): { readonly evidence: readonly Evidence[]; readonly isAfresh: boolean } | undefined {
+    const isAfresh = this.#isCut;
+    const evidence = isAfresh ? this.items : this.#unnoted;
+    if (!isAfresh && evidence.length === 0) return undefined;
+    this.#unnoted = [];
+    this.#isCut = false;
+    return { evidence, isAfresh };
+  }
+}
+
+/** The rule: rows here are less than was seen where they are fewer, begin later or end earlier. */
+export function isLess(here: RowsHere, { rows, first, last }: Evidence): boolean {
+  if (here.rows < rows) return true;
+  if (rows === 0) return false;
+  return (
+    (first !== null && here.first !== undefined && here.first > BigInt(first)) ||
+    (last !== null && here.last !== undefined && here.last < BigInt(last))
+  );
+}
+
+/** True where rows that are here may be told by their hash from those that came: as many, of one version. */
+export function needsHash(here: RowsHere, { rows, hash, version }: Evidence, now: string | null): boolean {
+  return hash !== null && here.rows === rows && version === now;
+}
+
+/**
+ * Whether a version that six descriptions in a row told says that rows rightly changed: it is new to the command and to
+ * what is recorded, and a whole number has risen. One that returns is another node's.
+ */
+export function isNewVersion(version: string | undefined, before: ReadonlySet<string>): boolean {
+  if (version === undefined || before.has(version)) return false;
+  const isWhole = (text: string) => /^\d{1,40}$/.test(text);
+  return !isWhole(version) || [...before].every((one) => !isWhole(one) || BigInt(one) < BigInt(version));
+}
+
+export function windowOf({ from, to }: Evidence): Window {
+  return { from: BigInt(from), to: BigInt(to) };
+}
+
+function keyOf({ by, from, to, hash, version, isOlder }: Evidence): string {
+  return JSON.stringify([by, from, to, hash, version, isOlder]);
+}
+
+/** The most of both. */
+function most(one: Evidence, other: Evidence): Evidence {
+  const pick = (a: string | null, b: string | null, isFirst: boolean) => {
+    if (a === null || b === null) return a ?? b;
+    return BigInt(a) < BigInt(b) === isFirst ? a : b;
+  };
+  return {
+    ...other,
+    rows: Math.max(one.rows, other.rows),
+    first: pick(one.first, other.first, true),
+    last: pick(one.last, other.last, false),
+  };
+}
+
+function isSame(one: Evidence, other: Evidence): boolean {
+  return one.rows === other.rows && one.first === other.first && one.last === other.last;
+}

@@ -1,0 +1,107 @@
+import type { Segment } from "../../archive/manifest/manifest.ts";
+import type { HeldTable } from "../../archive/write/held-tables.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { Turns } from "../../model/turns.ts";
+import { lineHash } from "../../row/row-hash.ts";
+import { comparableLine } from "../../row/same-line.ts";
+import { type HeldWindow, heldWindows, type Window, windowKey } from "../plan/held-window.ts";
+import { eachLine, timeOf } from "../plan/table-asks.ts";
+import type { RowsHere } from "./evidence-record.ts";
+
+type Ends = Pick<RowsHere, "first" | "last">;
+
+/** Rows of some text, each once: how many, their first and last time, and their row hash. */
+export interface TextRows extends RowsHere {
+  readonly hash: string;
+}
+
+/** The rows that are here of one table, looked at by window. */
+export class HeldRows {
+  readonly #table: Table;
+  readonly #held: Readonly<HeldTable>;
+  readonly #read: (segment: Segment) => Promise<Buffer>;
+  readonly #ends: () => Ends;
+
+  /** `ends` tells the first and last time of all that is held, where they are known without reading it. */
+  constructor(
+    table: Table,
+    held: Readonly<HeldTable>,
+    read: (segment: Segment) => Promise<Buffer>,
+    ends: () => Ends,
+  ) {
+    this.#table = table;
+    this.#held = held;
+    this.#read = read;
+    this.#ends = ends;
+  }
+
+  /**
+   * What is here of a window. Rows that were set aside count as its own wherever they may lie. The first and last time are
+   * looked up only where `withEnds` asks for them, and are not known where rows are set aside.
+   */
+  async within(window: Window, withEnds: boolean): Promise<RowsHere> {
+    const all = heldWindows(this.#held);
+    const windows = all.filter(({ from, to }) => from < window.to && to > window.from);
+    const isInside = ({ from, to }: HeldWindow) => from >= window.from && to <= window.to;
+    let rows = 0;
+    for (const held of windows) {
+      if (isInside(held)) rows += held.rows;
+      else rows += asideIn(held) + (await this.textRows([held], window)).rows;
+    }
+    const filled = windows.filter((held) => held.rows > 0);
+    if (!withEnds || filled.length === 0 || windows.some((held) => asideIn(held) > 0))
+      return { rows, first: undefined, last: undefined };
+    if (windows.length === all.length && windows.every(isInside)) return { rows, ...this.#ends() };
+    const { first } = await this.textRows([filled[0]!], window);
+    const { last } = await this.textRows([filled.at(-1)!], window);
+    return { rows, first, last };
+  }
+
+  /** The row hash of the rows in a window, each counted once. */
+  async hashWithin(window: Window): Promise<string> {
+    const all = heldWindows(this.#held);
+    const windows = all.filter(({ from, to }) => from < window.to && to > window.from);
+    return (await this.textRows(windows, window)).hash;
+  }
+
+  /** The rows of held windows that lie in a window, from their text. */
+  async textRows(held: readonly HeldWindow[], window: Window): Promise<TextRows> {
+    const hashes = new Set<bigint>();
+    let first: Nanoseconds | undefined;
+    let last: Nanoseconds | undefined;
+    const turns = new Turns();
+    for (const segment of held.flatMap(({ segments }) => segments)) {
+      if (segment.rows === 0) continue;
+      for (const bytes of eachLine(await this.#read(segment))) {
+        if (turns.isDue(bytes.byteLength)) await turns.next();
+        const line = bytes.toString("utf8");
+        const time = timeOf(line);
+        const ts = time === null ? undefined : BigInt(time);
+        // a line that tells no time is none of the rows that are told apart here
+        if (ts === undefined || ts < window.from || ts >= window.to) continue;
+        if (first === undefined || ts < first) first = ts;
+        if (last === undefined || ts > last) last = ts;
+        hashes.add(lineHash(comparableLine(this.#table, line)));
+      }
+    }
+    const sum = [...hashes].reduce((sum, hash) => sum + hash, 0n);
+    return { rows: hashes.size, first, last, hash: sum.toString() };
+  }
+
+  /** What is here of some segments, window by window. */
+  async ofSegments(segments: readonly Segment[]): Promise<(Window & TextRows)[]> {
+    const keys = new Set(segments.map(windowKey));
+    const windows = heldWindows({ segments: [...segments], quarantine: [] }).filter(({ rows }) => rows > 0);
+    const found: (Window & TextRows)[] = [];
+    for (const held of windows) {
+      if (keys.has(windowKey(held))) found.push({ ...held, ...(await this.textRows([held], held)) });
+    }
+    return found;
+  }
+}
+
+/** Rows of a held window that were set aside: they are in no segment. */
+function asideIn({ rows, segments }: HeldWindow): number {
+  return rows - segments.reduce((sum, segment) => sum + segment.rows, 0);
+}

@@ -1,0 +1,57 @@
+import type { Evidence } from "../../archive/manifest/evidence.ts";
+import type { TableFacts } from "../../model/source.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { type EvidenceRecord, isLess, needsHash, type RowsHere, windowOf } from "./evidence-record.ts";
+import type { HeldRows } from "./held-rows.ts";
+
+/** What was seen of a window, and what is here of it, which is less. */
+export interface Lack {
+  readonly seen: Evidence;
+  readonly here: RowsHere;
+}
+
+/**
+ * What is less here than was seen, up to the horizon of a run that goes on: of what lies behind it nothing is said yet.
+ * `version` is the run's by now.
+ */
+export async function lacking(
+  record: EvidenceRecord,
+  here: HeldRows,
+  until: Nanoseconds | undefined,
+  version: string | null,
+): Promise<Lack[]> {
+  const lacks: Lack[] = [];
+  for (const seen of record.items) {
+    const window = windowOf(seen);
+    if (until !== undefined && window.to > until) continue;
+    const found = await here.within(window, seen.first !== null || seen.last !== null);
+    if (isLess(found, seen)) lacks.push({ seen, here: found });
+    else if (needsHash(found, seen, version) && (await here.hashWithin(window)) !== seen.hash)
+      lacks.push({ seen, here: found });
+  }
+  return lacks;
+}
+
+/**
+ * A table's facts with what was told of it before, where that was more: an answer of less may be that of a node that lags.
+ * What was told from an earlier beginning on counts only while nothing is proven: rows ahead may have been dropped since.
+ */
+export function atLeast(
+  own: TableFacts,
+  record: EvidenceRecord,
+  until: Nanoseconds | undefined,
+  hasProven: boolean,
+): TableFacts {
+  let { rows, first, last } = own;
+  for (const seen of record.items) {
+    const window = windowOf(seen);
+    if (seen.by !== "told" || seen.isOlder || (until !== undefined && window.to > until)) continue;
+    if (seen.first === null || seen.last === null) continue;
+    const begins = BigInt(seen.first);
+    if (hasProven && first !== undefined && begins < first) continue;
+    if (BigInt(seen.rows) > rows) rows = BigInt(seen.rows);
+    if (first === undefined || begins < first) first = begins;
+    if (last === undefined || BigInt(seen.last) > last) last = BigInt(seen.last);
+  }
+  return { ...own, rows, first, last };
+}

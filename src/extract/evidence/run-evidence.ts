@@ -1,0 +1,81 @@
+import { type Evidence, everything } from "../../archive/manifest/evidence.ts";
+import type { Entry } from "../../archive/write/journal.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { StorageFacts } from "../../model/source.ts";
+import type { TimeBounds } from "../../model/time.ts";
+import { EvidenceRecord, isNewVersion } from "./evidence-record.ts";
+
+/** What a command was told and brought of each table of one run. It outlives an attempt at the run that begins anew. */
+export class RunEvidence {
+  readonly #tables = new Map<TableName, EvidenceRecord>();
+  /** The storage version that the run has by what was said last; null where it has none. */
+  version: string | null = null;
+  /** Those that were said in this command before that one. */
+  readonly #before = new Set<string>();
+  /** True once facts were shown to keep to time bounds: a count of a window says nothing before. */
+  countsWindows = false;
+
+  of(table: TableName): EvidenceRecord {
+    let record = this.#tables.get(table);
+    if (record === undefined) {
+      record = new EvidenceRecord();
+      this.#tables.set(table, record);
+    }
+    return record;
+  }
+
+  /** Takes note of the version that the run is said to have. */
+  isOf(version: string | null): void {
+    if (this.version !== null && this.version !== version) this.#before.add(this.version);
+    this.version = version;
+  }
+
+  /** Whether that version is new: to this command and to what is recorded. */
+  get isNew(): boolean {
+    const recorded = [...this.#tables.values()].flatMap(({ items }) => items.map(({ version }) => version));
+    const others = recorded.filter((version) => version !== null && version !== this.version) as string[];
+    const isOlder = [...this.#tables.values()].some(({ items }) =>
+      items.some((item) => item.isOlder && item.version === this.version),
+    );
+    return !isOlder && isNewVersion(this.version ?? undefined, new Set([...this.#before, ...others]));
+  }
+
+  /** Takes note of facts, by whichever transport. */
+  told(facts: StorageFacts, { from, to }: TimeBounds): void {
+    const isWhole = from === undefined && to === undefined;
+    if (!isWhole && !this.countsWindows) return;
+    for (const [table, { rows, first, last }] of facts) {
+      const record = this.of(table);
+      if (first !== undefined && from === undefined) record.begins(first);
+      if (rows === 0n) continue;
+      record.learn({
+        by: "told",
+        // rows that only the archive still has lie ahead of the first
+        from: (from ?? first ?? everything.from).toString(),
+        to: (to ?? everything.to).toString(),
+        rows: Number(rows),
+        first: first?.toString() ?? null,
+        last: last?.toString() ?? null,
+        hash: null,
+        version: this.version,
+      });
+    }
+  }
+
+  /** What is to stand in the journal ahead of its next entry. */
+  unnoted(): Entry[] {
+    const entries: Entry[] = [];
+    for (const [table, record] of this.#tables) {
+      const unnoted = record.unnoted();
+      if (unnoted === undefined) continue;
+      const { evidence, isAfresh } = unnoted;
+      entries.push({ kind: "seen", table, evidence: [...evidence], isAfresh });
+    }
+    return entries;
+  }
+
+  /** Lets go of what an attempt left under other versions than the run's own, which is new to it. */
+  letGoOlder(isOther: (item: Evidence) => boolean): void {
+    for (const record of this.#tables.values()) record.letGo(isOther);
+  }
+}

@@ -1,0 +1,56 @@
+import type { Segment } from "../../archive/manifest/manifest.ts";
+import { latestView } from "../../archive/manifest/table-view.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Table } from "../../model/profile/table.ts";
+import { HeldRows } from "../evidence/held-rows.ts";
+import { provenSegments } from "../plan/committed-table.ts";
+import type { RunContext } from "./run-context.ts";
+
+/**
+ * Drops segments, whose rows came all the same: what comes in their place must not be less. Rows that were proven are not
+ * taken note of, for `shrunk` guards them.
+ */
+export async function letGoSegments(
+  table: Table,
+  context: RunContext,
+  segments: readonly Segment[],
+): Promise<void> {
+  const { journal, evidence, committed, acceptShrink } = context;
+  const { name } = table;
+  const isProven = provenSegments(committed[name]);
+  const unproven = acceptShrink ? [] : segments.filter((segment) => !isProven(segment));
+  const ofCommitted = latestView(committed[name])?.storageVersion ?? null;
+  const read = (segment: Segment) => journal.textOf(segment);
+  const here = new HeldRows(table, journal.held.of(name), read, noEnds);
+  for (const isFormer of [true, false]) {
+    const some = unproven.filter(({ file }) => journal.held.isCommitted(file) === isFormer);
+    for (const { from, to, rows, first, last, hash } of await readable(() => here.ofSegments(some))) {
+      if (first === undefined || last === undefined) continue;
+      evidence.of(name).learn({
+        by: "brought",
+        from: from.toString(),
+        to: to.toString(),
+        rows,
+        first: first.toString(),
+        last: last.toString(),
+        hash,
+        version: isFormer ? ofCommitted : evidence.version,
+      });
+    }
+  }
+  await journal.dropSegments(name, segments);
+}
+
+function noEnds() {
+  return { first: undefined, last: undefined };
+}
+
+/** What is read of files; nothing where they are damaged, which is told where they are needed. */
+async function readable<T>(read: () => Promise<T[]>): Promise<T[]> {
+  try {
+    return await read();
+  } catch (thrown) {
+    if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
+    return [];
+  }
+}

@@ -1,0 +1,75 @@
+import type { HistorySource, StorageFacts } from "../../model/source.ts";
+import type { Lack } from "../evidence/lacking.ts";
+import type { RunEvidence } from "../evidence/run-evidence.ts";
+import type { TableArchiver } from "./table-archiver.ts";
+
+/** What looking again needs of a run's job. */
+export interface Looks {
+  readonly source: Pick<HistorySource, "reconnect">;
+  readonly evidence: RunEvidence;
+  readonly jobs: readonly TableArchiver[];
+  readonly together: (step: (table: TableArchiver) => Promise<void>) => Promise<void>;
+  readonly factsNow: () => Promise<StorageFacts | null>;
+  /** Fetches what is planned, and holds it against facts asked for since, which it gives. */
+  readonly settle: () => Promise<StorageFacts | null>;
+  /** True where six descriptions in a row tell a version that is new: then rows may rightly be others. */
+  readonly hasNewVersion: () => Promise<boolean>;
+  readonly onNote: (text: string) => void;
+}
+
+/** How often a window is asked for again before what is here is called less than was seen. */
+const mostLooks = 5;
+
+/** Totals that are asked for before a table is proven for the first time: another node may count more. */
+const looksAhead = 3;
+
+/**
+ * Asks again, each time on new connections, for what is less here than the gateway told or brought: a node may have
+ * answered that lags behind the others. Gives the facts that were told last.
+ */
+export async function lookAgain(looks: Looks, latest: StorageFacts | null): Promise<StorageFacts | null> {
+  const { source, evidence, jobs, together, factsNow, settle, onNote } = looks;
+  if (latest !== null && jobs.some((table) => table.isFirst)) {
+    source.reconnect?.();
+    await Promise.all(Array.from({ length: looksAhead }, factsNow));
+  }
+  let facts = latest;
+  for (let look = 0; ; look++) {
+    let lacks = await lackingOf(jobs);
+    if (look === 0 && [...lacks.values()].some((some) => some.some(isOfOther(evidence)))) {
+      if (await looks.hasNewVersion()) evidence.letGoOlder(({ version }) => version !== evidence.version);
+      lacks = await lackingOf(jobs);
+    }
+    if (look === 0 && lacks.size > 0) {
+      await together(async (table) => {
+        const own = lacks.get(table) ?? [];
+        if (own.length > 0) await table.letGoRetained(facts, own);
+        if (own.length > 0) await table.letGoOlder(own, factsNow);
+      });
+      lacks = await lackingOf(jobs);
+    }
+    if (look === mostLooks || (lacks.size === 0 && !jobs.some((table) => table.isCountedLess(facts))))
+      return facts;
+    if (look === 0) onNote("less is here than the gateway told or brought: asking again on new connections");
+    source.reconnect?.();
+    facts = await factsNow();
+    await together(async (table) => {
+      const own = lacks.get(table);
+      if (own !== undefined) await table.planAgain(facts, own, look + 1);
+    });
+    facts = await settle();
+  }
+}
+
+async function lackingOf(jobs: readonly TableArchiver[]): Promise<Map<TableArchiver, Lack[]>> {
+  const lacks = new Map<TableArchiver, Lack[]>();
+  for (const table of jobs) {
+    const own = await table.lacking();
+    if (own.length > 0) lacks.set(table, own);
+  }
+  return lacks;
+}
+
+function isOfOther({ version }: RunEvidence) {
+  return ({ seen }: Lack) => seen.version !== version;
+}
