@@ -4,6 +4,9 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { type EvidenceRecord, isLess, needsHash, type RowsHere, windowOf } from "./evidence-record.ts";
 import type { HeldRows } from "./held-rows.ts";
 
+/** What is here, window by window. */
+export type LookedAt = Pick<HeldRows, "within" | "hashWithin">;
+
 /** What was seen of a window, and what is here of it, which is less. */
 export interface Lack {
   readonly seen: Evidence;
@@ -16,7 +19,7 @@ export interface Lack {
  */
 export async function lacking(
   record: EvidenceRecord,
-  here: HeldRows,
+  here: LookedAt,
   until: Nanoseconds | undefined,
   version: string | null,
 ): Promise<Lack[]> {

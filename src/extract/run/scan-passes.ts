@@ -1,3 +1,4 @@
+import { everything } from "../../archive/manifest/evidence.ts";
 import type { TableManifest } from "../../archive/manifest/manifest.ts";
 import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { Table } from "../../model/profile/table.ts";
@@ -102,8 +103,18 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
     if (shown?.isOutside && !isWidened) return await passOverRows(shown.rung, true, scan);
     found.rung = shown?.isOutside ? undefined : shown?.rung;
   }
+  learnScan(context, table, fullScan);
   await journal.setScan(table.name, fullScan);
   return fullScan;
+}
+
+/** What a pass brought is not here: what will be must not be less. */
+function learnScan({ evidence, until }: RunContext, { name }: Table, { rows, first, last }: ScanRecord): void {
+  if (first === null || last === null) return;
+  const to = until?.toString() ?? everything.to;
+  const { version } = evidence;
+  evidence.of(name).begins(BigInt(first));
+  evidence.of(name).learn({ by: "brought", from: first, to, rows, first, last, hash: null, version });
 }
 
 /** First and last time of rows; undefined where there is none. */

@@ -409,7 +409,11 @@ export class TableArchiver {
     }
     this.#compared = true;
     const isProven = provenSegments(this.#former);
+    const { version } = this.#context.evidence;
     for (const { from, to, rows, segments, rowsThere } of differing) {
+      const window = { from: from.toString(), to: to.toString() };
+      const seen = { ...window, rows: rowsThere, first: null, last: null, hash: null, version };
+      if (rowsThere > rows) this.#record.learn({ by: "brought", ...seen });
       if (this.#context.acceptShrink || rowsThere >= rows) continue;
       if (segments.every(isProven)) throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
     }
