@@ -78,8 +78,10 @@ async function archived({ final = true, transport = "auto", restFills, status, j
   };
 }
 
-const oneMore = (fills: string) =>
-  fills.replace(/"rows":"(\d+)"/, (_, rows) => `"rows":"${Number(rows) + 1}"`);
+const others = (more: number) => (fills: string) =>
+  fills.replace(/"rows":"(\d+)"/, (_, rows) => `"rows":"${Number(rows) + more}"`);
+const oneMore = others(1);
+const oneLess = others(-1);
 
 test.each([true, false])(
   "transports that count a table's rows differently leave it UNVERIFIED, and the others alone (finished: %s)",
@@ -111,14 +113,23 @@ test("a table that one of them leaves out and the other counts is not ABSENT", a
 test.each([true, false])("a difference that does not last is none (finished: %s)", async (final) => {
   const { fills, asked } = await archived({
     final,
-    restFills: (one, nth) => (nth === 1 ? oneMore(one) : one),
+    restFills: (one, nth) => (nth === 1 ? oneLess(one) : one),
   });
   expect(fills.state).toBe(final ? "COMPLETE" : "OPEN");
   expect(asked).toBe(2);
 });
 
+test.each([true, false])(
+  "what one of them counted once, and nobody since, is missed (finished: %s)",
+  async (final) => {
+    const { fills } = await archived({ final, restFills: (one, nth) => (nth === 1 ? oneMore(one) : one) });
+    expect(fills).toMatchObject({ state: "UNVERIFIED" });
+    expect(fills.error!.message).toMatch(/^this command was told of \d+ rows/);
+  },
+);
+
 test("facts of a finished run that lag on one transport are asked for again after a pause", async () => {
-  const restFills = (one: string, _: number, waits: number) => (waits === 0 ? oneMore(one) : one);
+  const restFills = (one: string, _: number, waits: number) => (waits === 0 ? oneLess(one) : one);
   const { fills, asked, waits } = await archived({ restFills });
   expect([fills.state, asked, waits]).toEqual(["COMPLETE", 4, 1]);
 });

@@ -4,7 +4,7 @@ import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-wor
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 describe("facts that move while a job goes on", () => {
-  it("leave a bucket with the Parquet of what is still there, where rows of it went away", async () => {
+  it("leave a table UNVERIFIED for a night where rows went away, and a bucket with the Parquet of what is there", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(40) }));
     const left = source.tables.get("fills")!.slice(0, 20);
@@ -12,7 +12,10 @@ describe("facts that move while a job goes on", () => {
       if (name === "converted") source.tables = new Map([["fills", left]]);
     };
     const { manifest } = await tables.archiveRun(source, { step });
-    expect(manifest.state).toBe("COMPLETE");
+    expect(manifest.state).toBe("UNVERIFIED");
+    const { attempt } = (await tables.archiveRun(source)).manifest.tables.fills!;
+    expect(attempt.outcome).toBe("ok");
+    expect(attempt.notes.join()).toMatch(/^an earlier attempt saw 40 rows in .*; 8 looks since agree on 20$/);
     await tables.expectRows("fills", left);
   });
 

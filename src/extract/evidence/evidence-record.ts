@@ -18,6 +18,8 @@ export class EvidenceRecord {
   /** What the journal does not have yet. */
   #unnoted: Evidence[] = [];
   #isCut = false;
+  /** What was told last of each window. */
+  readonly #latest = new Map<string, number>();
   #begins: Nanoseconds | undefined;
   #movesBack = false;
 
@@ -32,11 +34,17 @@ export class EvidenceRecord {
 
   learn(seen: Evidence): void {
     const key = keyOf(seen);
+    this.#latest.set(key, seen.rows);
     const before = this.#items.get(key);
     const item = before === undefined ? seen : most(before, seen);
     if (before !== undefined && isSame(before, item)) return;
     this.#items.set(key, item);
     this.#unnoted.push(item);
+  }
+
+  /** How many rows were told last of the same window; undefined where none were in this command. */
+  latestOf(seen: Evidence): number | undefined {
+    return this.#latest.get(keyOf(seen));
   }
 
   /** Hears where the gateway says that its rows begin. */
@@ -79,9 +87,12 @@ export function isLess(here: RowsHere, { rows, first, last }: Evidence): boolean
   );
 }
 
-/** True where rows that are here may be told by their hash from those that came: as many, of one version. */
+/**
+ * True where rows that are here may be told by their hash from those that came: as many, of one version. Without a version
+ * they may rightly have changed in place.
+ */
 export function needsHash(here: RowsHere, { rows, hash, version }: Evidence, now: string | null): boolean {
-  return hash !== null && here.rows === rows && version === now;
+  return hash !== null && here.rows === rows && version !== null && version === now;
 }
 
 /**

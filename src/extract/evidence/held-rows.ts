@@ -5,6 +5,7 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { lineHash } from "../../row/row-hash.ts";
 import { comparableLine } from "../../row/same-line.ts";
+import { withoutSeq } from "../plan/full-scan.ts";
 import { type HeldWindow, heldWindows, type Window, windowKey } from "../plan/held-window.ts";
 import { eachLine, timeOf } from "../plan/table-asks.ts";
 import type { RowsHere } from "./evidence-record.ts";
@@ -22,14 +23,17 @@ export class HeldRows {
   readonly #held: Readonly<HeldTable>;
   readonly #read: (segment: Segment) => Promise<Buffer>;
   readonly #ends: () => Ends;
+  readonly #isKeyed: boolean;
 
-  /** `ends` tells the first and last time of all that is held, where they are known without reading it. */
+  /** `isKeyed`: rows came with a seq; those without are told by all else. `ends` tells the first and last time of all that is held, where they are known without reading it. */
   constructor(
     table: Table,
     held: Readonly<HeldTable>,
     read: (segment: Segment) => Promise<Buffer>,
+    isKeyed: boolean,
     ends: () => Ends,
   ) {
+    this.#isKeyed = isKeyed;
     this.#table = table;
     this.#held = held;
     this.#read = read;
@@ -82,7 +86,8 @@ export class HeldRows {
         if (ts === undefined || ts < window.from || ts >= window.to) continue;
         if (first === undefined || ts < first) first = ts;
         if (last === undefined || ts > last) last = ts;
-        hashes.add(lineHash(comparableLine(this.#table, line)));
+        const told = comparableLine(this.#table, line);
+        hashes.add(lineHash(this.#isKeyed ? told : withoutSeq(told)));
       }
     }
     const sum = [...hashes].reduce((sum, hash) => sum + hash, 0n);

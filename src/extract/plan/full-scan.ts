@@ -4,15 +4,24 @@ import type { Table } from "../../model/profile/table.ts";
 import type { AskedRun } from "../../model/source.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
+import { lineHash } from "../../row/row-hash.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
 import { segmentsOf } from "../fetch/fetch-slice.ts";
 import type { FetchedSegment, OpenEnd, SliceWork } from "../fetch/slice.ts";
 import type { Window } from "./held-window.ts";
-import { isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
+import { routeOf } from "./route.ts";
+import { eachLine, isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
 
 /** The bounds of a full scan's first try: none, but for the horizon of a run that goes on. */
 export function openWindow(until: Nanoseconds | undefined): Window {
   return { from: int64Min, to: until ?? int64Max };
+}
+
+/** What a pass over a table found. */
+export interface FullScan {
+  readonly record: ScanRecord;
+  /** Rows without those that came twice, where no seq tells: the least that the table holds. */
+  readonly distinctRows: number;
 }
 
 /**
@@ -26,9 +35,11 @@ export async function scanTable(
   windows: readonly Window[],
   until: Nanoseconds | undefined,
   work: Omit<SliceWork, "countRows">,
-): Promise<ScanRecord> {
+): Promise<FullScan> {
   const hash = createHash("sha256");
+  const isKeyed = routeOf(work.source, table).numbers === "given";
   let rows = 0;
+  let distinctRows = 0;
   let first: string | null = null;
   let last: string | null = null;
   const add = async ({ draft, text, release }: FetchedSegment) => {
@@ -36,6 +47,7 @@ export async function scanTable(
       // as conversion leaves the lines that are stored
       for await (const piece of piecesWithoutOddZeros(text, table)) hash.update(piece);
       rows += draft.rows;
+      distinctRows += isKeyed ? draft.rows : await distinctLines(text);
       first ??= await firstTime(text);
       last = (await lastTime(text)) ?? last;
     } finally {
@@ -61,7 +73,7 @@ export async function scanTable(
     }
   };
   for (const window of windows) await passOver(window);
-  return {
+  const record = {
     rows,
     first,
     last,
@@ -70,6 +82,23 @@ export async function scanTable(
     largest: work.seen.largestOf(table.name),
     openEnds,
   };
+  return { record, distinctRows };
+}
+
+/** How many lines there are, of those that are the same one, whatever they are numbered here. */
+async function distinctLines(text: Buffer): Promise<number> {
+  const hashes = new Set<bigint>();
+  const turns = new Turns();
+  for (const line of eachLine(text)) {
+    if (turns.isDue(line.byteLength)) await turns.next();
+    hashes.add(lineHash(withoutSeq(line.toString("latin1"))));
+  }
+  return hashes.size;
+}
+
+/** A line without the seq that it has only here. */
+export function withoutSeq(line: string): string {
+  return line.replace(/"seq":"\d*"/, '"seq":""');
 }
 
 function recordOf(openEnd: OpenEnd): ScanRecord["openEnds"][number] {

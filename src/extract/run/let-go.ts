@@ -4,6 +4,7 @@ import { RunvaultError } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
 import { HeldRows } from "../evidence/held-rows.ts";
 import { provenSegments } from "../plan/committed-table.ts";
+import { routeOf } from "../plan/route.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
@@ -15,13 +16,14 @@ export async function letGoSegments(
   context: RunContext,
   segments: readonly Segment[],
 ): Promise<void> {
-  const { journal, evidence, committed, acceptShrink } = context;
+  const { journal, evidence, committed, acceptShrink, work } = context;
   const { name } = table;
   const isProven = provenSegments(committed[name]);
   const unproven = acceptShrink ? [] : segments.filter((segment) => !isProven(segment));
   const ofCommitted = latestView(committed[name])?.storageVersion ?? null;
   const read = (segment: Segment) => journal.textOf(segment);
-  const here = new HeldRows(table, journal.held.of(name), read, noEnds);
+  const isKeyed = routeOf(work.source, table).numbers === "given";
+  const here = new HeldRows(table, journal.held.of(name), read, isKeyed, noEnds);
   for (const isFormer of [true, false]) {
     const some = unproven.filter(({ file }) => journal.held.isCommitted(file) === isFormer);
     for (const { from, to, rows, first, last, hash } of await readable(() => here.ofSegments(some))) {

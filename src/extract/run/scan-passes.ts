@@ -3,7 +3,7 @@ import type { TableManifest } from "../../archive/manifest/manifest.ts";
 import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { openWindow, scanTable } from "../plan/full-scan.ts";
+import { type FullScan, openWindow, scanTable } from "../plan/full-scan.ts";
 import type { Window } from "../plan/held-window.ts";
 import { routeOf } from "../plan/route.ts";
 import { isRefusal } from "../plan/table-asks.ts";
@@ -93,7 +93,9 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
     onScanned(table, rows, bytes);
   };
   // what was held so far can't be asked about: only a pass over all of it tells
-  const fullScan = await slices.add(() => scanTable(run, table, windows, until, { ...work, onRows }));
+  const scanned = await slices.add(() => scanTable(run, table, windows, until, { ...work, onRows }));
+  const fullScan = scanned.record;
+  learnScan(context, table, scanned);
   const extent = extentOf(fullScan);
   // what comes whole shows nothing more when it is asked for again
   if (extent !== undefined && routeOf(work.source, table).bounds.from) {
@@ -103,18 +105,19 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
     if (shown?.isOutside && !isWidened) return await passOverRows(shown.rung, true, scan);
     found.rung = shown?.isOutside ? undefined : shown?.rung;
   }
-  learnScan(context, table, fullScan);
   await journal.setScan(table.name, fullScan);
   return fullScan;
 }
 
 /** What a pass brought is not here: what will be must not be less. */
-function learnScan({ evidence, until }: RunContext, { name }: Table, { rows, first, last }: ScanRecord): void {
+function learnScan({ evidence, until }: RunContext, { name }: Table, scan: FullScan): void {
+  const { first, last } = scan.record;
   if (first === null || last === null) return;
   const to = until?.toString() ?? everything.to;
   const { version } = evidence;
   evidence.of(name).begins(BigInt(first));
-  evidence.of(name).learn({ by: "brought", from: first, to, rows, first, last, hash: null, version });
+  const seen = { from: first, to, rows: scan.distinctRows, first, last, hash: null, version };
+  evidence.of(name).learn({ by: "brought", ...seen });
 }
 
 /** First and last time of rows; undefined where there is none. */

@@ -114,7 +114,14 @@ export class TableArchiver {
     this.#record = context.evidence.of(table.name);
     const { journal } = context;
     const ends = () => this.#endsHere() ?? { first: undefined, last: undefined };
-    this.#here = new HeldRows(table, journal.held.of(table.name), (part) => journal.textOf(part), ends);
+    const isKeyed = this.#route.numbers === "given";
+    this.#here = new HeldRows(
+      table,
+      journal.held.of(table.name),
+      (part) => journal.textOf(part),
+      isKeyed,
+      ends,
+    );
     this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
   }
 
@@ -303,18 +310,19 @@ export class TableArchiver {
   async #shortfall(facts: StorageFacts | null): Promise<RunvaultError | null> {
     const lacks = await this.lacking();
     if (lacks.length === 0) return null;
+    const { held } = this.#context.journal;
     const { seen, here } = lacks.reduce((a, b) =>
       b.seen.rows - b.here.rows > a.seen.rows - a.here.rows ? b : a,
     );
     const own = facts?.get(this.table.name);
-    const latest =
-      own === undefined ? this.#context.journal.held.of(this.table.name).fullScan?.rows : Number(own.rows);
+    const total = own === undefined ? held.of(this.table.name).fullScan?.rows : Number(own.rows);
+    const latest = seen.by === "told" ? this.#record.latestOf(seen) : undefined;
     const when = seen.isOlder ? "an earlier attempt was" : "this command was";
     const what = seen.by === "told" ? "told of" : "sent";
     const where =
       seen.from === everything.from && seen.to === everything.to ? "" : ` in ${windowText(windowOf(seen))}`;
     const message = `${when} ${what} ${countText(seen.rows, "row")}${where}, and ${here.rows} are here${here.rows >= seen.rows ? ", but not the same" : ""}`;
-    const isStill = latest !== undefined && latest > this.#comparedRows();
+    const isStill = (latest ?? 0) > here.rows || (total ?? 0) > this.#comparedRows();
     return new RunvaultError(isStill ? "incomplete" : "unverified", message, {
       hint: "The gateway's answers contradict each other, as those of nodes with different rows do. Ask its operator; run the same command again.",
     });
@@ -1211,18 +1219,16 @@ export class TableArchiver {
   /** What agrees with the rows that are here; sets the error where it does not. */
   async #agreement(facts: StorageFacts | null, rows: number): Promise<Proof> {
     const { until } = this.#context;
-    this.error = await this.#shortfall(facts);
-    if (this.error !== null) return "none";
     if (this.#doubt !== null) {
       this.error = this.#doubt;
       return "none";
     }
     const own = facts?.get(this.table.name);
     if (facts === null || own === undefined) {
-      this.error = await this.#disagreement();
+      this.error = (await this.#disagreement()) ?? (await this.#shortfall(facts));
       return this.error === null ? "exhausted" : "none";
     }
-    this.error = this.#dissent(facts, rows);
+    this.error = this.#dissent(facts, rows) ?? (await this.#shortfall(facts));
     // no rows in all are none within any bounds, whether facts keep to them or not
     if (this.error === null && until !== undefined && this.#countRows === undefined && rows > 0) {
       this.error = new RunvaultError(

@@ -37,14 +37,14 @@ it.each(kinds.flatMap((kind) => [true, false].map((hasFacts) => ({ kind, hasFact
       };
       const source: HistorySource = {
         label: "two nodes",
-        instances: (signal) => pick().instances(signal),
-        runs: (id, signal) => pick().runs(id, signal),
+        instances: () => pick().instances(),
+        runs: (id) => pick().runs(id),
         facts: async (ref, bounds, signal, asked) => {
           const facts = await pick().facts(ref, bounds, signal, asked);
           most = Math.max(most, Number(facts?.get("fills")?.rows ?? 0n));
           return facts;
         },
-        document: (ref, document, signal) => pick().document(ref, document, signal),
+        document: (ref, document) => pick().document(ref, document),
         async *rows(request) {
           let lines = 0;
           for await (const chunk of pick().rows(request)) {
