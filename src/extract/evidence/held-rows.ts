@@ -12,8 +12,10 @@ import type { RowsHere } from "./evidence-record.ts";
 
 type Ends = Pick<RowsHere, "first" | "last">;
 
-/** Rows of some text, each once: how many, their first and last time, and their row hash. */
+/** Rows of some text. */
 export interface TextRows extends RowsHere {
+  /** How many they are where each counts once, and the row hash of those. */
+  readonly distinct: number;
   readonly hash: string;
 }
 
@@ -72,6 +74,7 @@ export class HeldRows {
   /** The rows of held windows that lie in a window, from their text. */
   async textRows(held: readonly HeldWindow[], window: Window): Promise<TextRows> {
     const hashes = new Set<bigint>();
+    let rows = 0;
     let first: Nanoseconds | undefined;
     let last: Nanoseconds | undefined;
     const turns = new Turns();
@@ -84,6 +87,7 @@ export class HeldRows {
         const ts = time === null ? undefined : BigInt(time);
         // a line that tells no time is none of the rows that are told apart here
         if (ts === undefined || ts < window.from || ts >= window.to) continue;
+        rows++;
         if (first === undefined || ts < first) first = ts;
         if (last === undefined || ts > last) last = ts;
         const told = comparableLine(this.#table, line);
@@ -91,7 +95,7 @@ export class HeldRows {
       }
     }
     const sum = [...hashes].reduce((sum, hash) => sum + hash, 0n);
-    return { rows: hashes.size, first, last, hash: sum.toString() };
+    return { rows, first, last, distinct: hashes.size, hash: sum.toString() };
   }
 
   /** What is here of some segments, window by window. */

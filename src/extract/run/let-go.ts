@@ -26,13 +26,13 @@ export async function letGoSegments(
   const here = new HeldRows(table, journal.held.of(name), read, isKeyed, noEnds);
   for (const isFormer of [true, false]) {
     const some = unproven.filter(({ file }) => journal.held.isCommitted(file) === isFormer);
-    for (const { from, to, rows, first, last, hash } of await readable(() => here.ofSegments(some))) {
+    for (const { from, to, distinct, first, last, hash } of await readable(() => here.ofSegments(some))) {
       if (first === undefined || last === undefined) continue;
       evidence.of(name).learn({
         by: "brought",
         from: from.toString(),
         to: to.toString(),
-        rows,
+        rows: distinct,
         first: first.toString(),
         last: last.toString(),
         hash,
