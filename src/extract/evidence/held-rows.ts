@@ -26,6 +26,8 @@ export class HeldRows {
   readonly #read: (segment: Segment) => Promise<Buffer>;
   readonly #ends: () => Ends;
   readonly #isKeyed: boolean;
+  /** What was read: the text of a segment stays as it is. */
+  readonly #known = new Map<string, TextRows>();
 
   /** `isKeyed`: rows came with a seq; those without are told by all else. `ends` tells the first and last time of all that is held, where they are known without reading it. */
   constructor(
@@ -73,6 +75,14 @@ export class HeldRows {
 
   /** The rows of held windows that lie in a window, from their text. */
   async textRows(held: readonly HeldWindow[], window: Window): Promise<TextRows> {
+    const files = held.flatMap(({ segments }) => segments.map(({ file }) => file));
+    const key = JSON.stringify([windowKey(window), files]);
+    const known = this.#known.get(key) ?? (await this.#readRows(held, window));
+    this.#known.set(key, known);
+    return known;
+  }
+
+  async #readRows(held: readonly HeldWindow[], window: Window): Promise<TextRows> {
     const hashes = new Set<bigint>();
     let rows = 0;
     let first: Nanoseconds | undefined;
