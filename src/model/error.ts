@@ -94,6 +94,8 @@ export const errorCodes = {
   value_out_of_range: { retry: "never", scope: "table", exit: exit.incomplete },
   timestamp_capped: { retry: "never", scope: "table", exit: exit.incomplete },
   incomplete: { retry: "never", scope: "table", exit: exit.incomplete },
+  // an answer announced more than it brought: asking for what lies behind it is no help
+  rows_missing: { retry: "never", scope: "table", exit: exit.incomplete },
   unverified: { retry: "never", scope: "table", exit: exit.incomplete },
   shrunk: { retry: "never", scope: "table", exit: exit.incomplete },
 

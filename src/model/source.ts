@@ -98,6 +98,12 @@ export interface RowRequest extends AskedRun, TimeBounds {
   readonly limit?: number | undefined;
   readonly filters?: Readonly<Partial<Record<FilterName, string>>> | undefined;
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Judges how many rows the answer says that it has, where the source knows it: told while an answer without bounds goes
+   * on, and once more, with the rows that came, of any that ended with fewer. Default: an answer that ends with fewer throws
+   * `rows_missing`.
+   */
+  readonly onTotal?: ((total: bigint, came?: number) => void) | undefined;
 }
 
 /** Documents of a run, stored and served as the bytes they came as. */

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 import { piecesWithRetries } from "../../model/retry/retry.ts";
-import type { Nanoseconds } from "../../model/time.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { asked, type Route, routeOf } from "../plan/route.ts";
 import { isRefusal } from "../plan/table-asks.ts";
 import { type Cut, OutOfOrder, type SegmentBuilder } from "./segment-builder.ts";
@@ -17,6 +17,7 @@ export class AnswerReader {
   readonly #route: Route;
   /** Bytes of the answer under way. */
   #received = 0;
+  #announced: bigint | undefined;
 
   constructor(slice: Slice, work: SliceWork) {
     this.#slice = slice;
@@ -29,6 +30,11 @@ export class AnswerReader {
   /** Bytes of the answer that was asked for last. */
   get received(): number {
     return this.#received;
+  }
+
+  /** Rows of the whole slice by what its answers announced; undefined where nothing speaks of more than came. */
+  get announced(): bigint | undefined {
+    return this.#announced;
   }
 
   /** What comes of an answer that ended whole, and of those before it that were cut. */
@@ -55,6 +61,7 @@ export class AnswerReader {
     const { source, signal, onRows, seen, countRows } = this.#work;
     const { run, table, expected } = this.#slice;
     const { to } = this.#slice.around ?? this.#slice;
+    let missing: bigint | undefined;
     const { takesLimit, order, pages } = this.#route;
     // how large an answer is tells of caps, where nothing else does
     const mayStop = order !== "none" && (countRows !== undefined || pages !== "none");
@@ -69,6 +76,11 @@ export class AnswerReader {
         ...asked(this.#route, from, to),
         limit,
         signal,
+        onTotal: (total, came) => {
+          if (came !== undefined) missing = total - BigInt(came);
+          // bounds that could not be sent leave rows out here
+          else if (from === int64Min && to === int64Max) this.#announced = total;
+        },
       })) {
         const before = text.answer.rows;
         this.#received += chunk.byteLength;
@@ -82,6 +94,10 @@ export class AnswerReader {
         }
       }
       yield* text.endAnswer();
+      if (missing !== undefined) {
+        const all = BigInt(text.totalRows) + missing;
+        if (all > (this.#announced ?? 0n)) this.#announced = all;
+      }
       const { rows, first, isRowFirst, leftOut } = text.answer;
       const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
       seen.answered(table.name, rows + leftOut, this.#received, span);

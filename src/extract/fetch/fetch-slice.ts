@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
 import type { FilterName } from "../../model/profile/table.ts";
+import { rowsMissing } from "../../model/rows-missing.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { earlierOf, formatTime, int64Max, int64Min } from "../../model/time.ts";
@@ -35,20 +36,33 @@ import type { FetchedSegment, OpenEnd, Slice, SliceEvent, SliceWork } from "./sl
  * Whoever asks for the next segment before the one in hand is written keeps the network going meanwhile; buffers that
  * are not given back hold it up. Whoever stops ends the answer under way.
  *
+ * Where fewer rows came in all than an answer announced, going on behind the last one heals nothing, for they are
+ * missing ahead of it: the slice is asked for again from its beginning, once, and is then `rows_missing`.
+ *
  * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
  * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole, and `RowsAround`.
  */
 export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
   try {
     try {
-      yield* sortedSegments(slice, work);
+      yield* segmentsOnce(slice, work);
     } catch (error) {
-      if (!(error instanceof OutOfOrder)) throw error;
+      if (!(error instanceof RunvaultError) || error.code !== "rows_missing") throw error;
       yield { kind: "restart" };
-      yield* unsortedSegments({ ...slice, around: undefined }, work);
+      yield* segmentsOnce(slice, work);
     }
   } catch (error) {
     throw place(error, slice);
+  }
+}
+
+async function* segmentsOnce(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
+  try {
+    yield* sortedSegments(slice, work);
+  } catch (error) {
+    if (!(error instanceof OutOfOrder)) throw error;
+    yield { kind: "restart" };
+    yield* unsortedSegments({ ...slice, around: undefined }, work);
   }
 }
 
@@ -195,6 +209,9 @@ async function* sortedCuts(
     limit = undefined;
     ask = group.to;
   }
+  // what came behind its end may be the rest of an answer that was capped or cut
+  const { announced = 0n } = asker;
+  if (announced > text.totalRows) throw rowsMissing(announced, text.totalRows, placeOf(slice));
   yield* text.finish();
   // rows behind an answer show that a cap takes the last ones; without them, nor any bound ahead of which to ask, it may have
   // taken the first: only the answer's size tells

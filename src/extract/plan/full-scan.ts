@@ -36,7 +36,7 @@ export async function scanTable(
   until: Nanoseconds | undefined,
   work: Omit<SliceWork, "countRows">,
 ): Promise<FullScan> {
-  const hash = createHash("sha256");
+  let hash = createHash("sha256");
   const isKeyed = routeOf(work.source, table).numbers === "given";
   let rows = 0;
   let distinctRows = 0;
@@ -57,16 +57,20 @@ export async function scanTable(
   const openEnds: ScanRecord["openEnds"] = [];
   const slice = { run, table, bucket: "", expected: undefined };
   const passOver = async ({ from, to }: Window): Promise<void> => {
-    const before = rows;
+    const before = { rows, distinctRows, first, last, hash: hash.copy() };
     try {
       for await (const event of segmentsOf({ ...slice, from, to }, { ...work, countRows: undefined })) {
         if (event.kind === "segment") await add(event);
-        else if (event.kind === "end" && event.openEnd !== null) openEnds.push(recordOf(event.openEnd));
+        else if (event.kind === "restart") {
+          ({ rows, distinctRows, first, last } = before);
+          hash = before.hash.copy();
+        } else if (event.kind === "end" && event.openEnd !== null) openEnds.push(recordOf(event.openEnd));
       }
     } catch (error) {
       // some answer no more than a month at once; what is not bounded has no halves
       const isBounded = from > int64Min && to < int64Max;
-      if (!isRefusal(error) || !isBounded || to - from <= shortestRefusedNs || rows > before) throw error;
+      if (!isRefusal(error) || !isBounded || to - from <= shortestRefusedNs || rows > before.rows)
+        throw error;
       const middle = from + (to - from) / 2n;
       await passOver({ from, to: middle });
       await passOver({ from: middle, to });

@@ -140,6 +140,7 @@ async function storeAtOnce(
   const dropAll = async () => {
     await Promise.all(writes);
     unjournalled.length = 0;
+    firstRow = undefined;
     await dropWithin(slice, storing);
   };
   let hasFailed = false;

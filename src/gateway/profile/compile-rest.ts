@@ -113,11 +113,11 @@ function compilePages(file: NonNullable<RestFile["pages"]>, { parameters }: Rest
   const { send = "", next, size = parameters.limit, first = 1, total } = file;
   switch (file.by) {
     case "cursor":
-      return next === undefined ? null : { by: "cursor", send, next };
+      return next === undefined ? null : { by: "cursor", send, next, total };
     case "address":
-      return next === undefined ? null : { by: "address", next };
+      return next === undefined ? null : { by: "address", next, total };
     case "link":
-      return { by: "link" };
+      return { by: "link", total };
     case "offset":
       return size === undefined ? null : { by: "offset", send, size, total };
     case "number":

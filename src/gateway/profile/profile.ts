@@ -78,29 +78,28 @@ export type RowForm =
   | { readonly form: "lines"; readonly mediaTypes: readonly string[] }
   | { readonly form: "array"; readonly path: readonly string[]; readonly mediaTypes: readonly string[] };
 
-/** Where the next page's cursor or address stands in an answer. */
+/** Where a value that pages go by stands in an answer: the next page's cursor or address, or the number of all rows. */
 export type NextPlace = { readonly body: readonly string[] } | { readonly header: string };
 
 export type Pages =
   | { readonly by: "none" }
-  | { readonly by: "cursor"; readonly send: string; readonly next: NextPlace }
+  | ({ readonly by: "cursor"; readonly send: string; readonly next: NextPlace } & Announced)
   /** The whole address of the next page, which has to be of the same origin. */
-  | { readonly by: "address"; readonly next: NextPlace }
+  | ({ readonly by: "address"; readonly next: NextPlace } & Announced)
   /** RFC 8288: `Link: <…>; rel="next"`. */
-  | { readonly by: "link" }
-  | {
-      readonly by: "offset";
-      readonly send: string;
-      readonly size: string;
-      readonly total: NextPlace | undefined;
-    }
-  | {
+  | ({ readonly by: "link" } & Announced)
+  | ({ readonly by: "offset"; readonly send: string; readonly size: string } & Announced)
+  | ({
       readonly by: "number";
       readonly send: string;
       readonly size: string;
       readonly first: 0 | 1;
-      readonly total: NextPlace | undefined;
-    };
+    } & Announced);
+
+/** Where pages say how many rows they are in all; undefined where nothing says it. */
+interface Announced {
+  readonly total?: NextPlace | undefined;
+}
 
 /**
  * Each document's request over one transport, and where in the JSON of its answer the values are. Undefined: the gateway has

@@ -168,9 +168,9 @@ const keysOfWay: Readonly<
   Record<(typeof ways)[number], { readonly takes: readonly PageKey[]; readonly needs: readonly PageKey[] }>
 > = {
   none: { takes: [], needs: [] },
-  cursor: { takes: ["send", "next"], needs: ["send", "next"] },
-  address: { takes: ["next"], needs: ["next"] },
-  link: { takes: [], needs: [] },
+  cursor: { takes: ["send", "next", "total"], needs: ["send", "next"] },
+  address: { takes: ["next", "total"], needs: ["next"] },
+  link: { takes: ["total"], needs: [] },
   offset: { takes: ["send", "size", "total"], needs: ["send"] },
   number: { takes: ["send", "size", "first", "total"], needs: ["send"] },
 };

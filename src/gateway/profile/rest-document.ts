@@ -118,20 +118,13 @@ function requestSettings({ path, method, parameters, times }: RestRequest): Sett
 }
 
 function pagesDocument(pages: Pages): unknown {
-  switch (pages.by) {
-    case "none":
-      return "none";
-    case "cursor":
-      return { ...pages, next: placeDocument(pages.next) };
-    case "address":
-      return { by: "address", next: placeDocument(pages.next) };
-    case "link":
-      return { by: "link" };
-    default: {
-      const { total, ...rest } = pages;
-      return { ...rest, ...(total === undefined ? {} : { total: placeDocument(total) }) };
-    }
-  }
+  if (pages.by === "none") return "none";
+  const { total, ...rest } = pages;
+  return {
+    ...rest,
+    ...("next" in rest ? { next: placeDocument(rest.next) } : {}),
+    ...(total === undefined ? {} : { total: placeDocument(total) }),
+  };
 }
 
 function placeDocument(place: NextPlace): unknown {

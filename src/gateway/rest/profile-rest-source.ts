@@ -91,6 +91,7 @@ export function profileRestSource(
       const known = knowledge.get(table.name) ?? {
         ...filterKnowledge(traits),
         namesNext: !["cursor", "address", "link"].includes(route.pages.by),
+        totalHeeds: {},
       };
       knowledge.set(table.name, known);
       using scope = session.scope(request.signal);

@@ -11,11 +11,12 @@ import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedBounds } from "../request-checks.ts";
 import type { ListedIds } from "./filter-probe.ts";
+import { totalOf } from "./pages/announced-rows.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
-import { placesInBody } from "./pages/next-page.ts";
+import { firstPage, placesInBody } from "./pages/next-page.ts";
 import { checkJoins, PageEnds } from "./pages/page-joins.ts";
 import { type PageRows, pageRows, uncountedLines } from "./pages/page-rows.ts";
-import { type OpenPage, type PageWalk, walkPages } from "./pages/page-walk.ts";
+import { type OpenPage, type PageWalk, usualSize, walkPages } from "./pages/page-walk.ts";
 import { RowSpool } from "./pages/row-spool.ts";
 import { takeRows, wholeLines } from "./pages/take-rows.ts";
 import { type FilterKnowledge, type FilterProbe, notThere, requireFiltered } from "./require-filtered.ts";
@@ -42,6 +43,8 @@ export interface RowRoute {
 export interface RouteKnowledge extends FilterKnowledge {
   /** It was seen that pages name the next one, or cannot be. */
   namesNext: boolean;
+  /** Whether the total that pages announce keeps to a bound, where that was seen. */
+  readonly totalHeeds: { from?: boolean | undefined; to?: boolean | undefined };
 }
 
 /** One answer's rows as they are asked for. */
@@ -50,6 +53,7 @@ interface Asked extends TimeBounds {
   readonly filters: readonly (readonly [FilterName, string])[];
   /** Rows that are enough; undefined where all are wanted, or nobody can tell how many that takes. */
   readonly wanted: number | undefined;
+  readonly onTotal?: RowRequest["onTotal"];
 }
 
 interface Reading {
@@ -57,6 +61,10 @@ interface Reading {
   readonly signal: AbortSignal;
   readonly rate: RowRate;
 }
+
+/** Bounds that no row lies beyond. */
+const year2100 = 4_102_444_800_000_000_000n;
+const dayOf1970 = 86_400_000_000_000n;
 
 /** A route of one run alone, too, says so. */
 const noSuchRun: ReadonlySet<ErrorCode> = new Set([...notThere, "route_not_found"]);
@@ -73,8 +81,9 @@ export async function* profileRows(
   session.options.onRowBuffers?.();
   using _place = await session.gate.rows(signal);
   const reading = { place, signal, rate: session.rowRate(place) };
-  const { instanceId, runId, final, limit } = request;
-  const asked = { run: { instanceId, runId, final }, filters, ...checkedBounds(request), wanted: limit };
+  const { instanceId, runId, final, limit, onTotal } = request;
+  const run = { instanceId, runId, final };
+  const asked = { run, filters, ...checkedBounds(request), wanted: limit, onTotal };
   if (route.order === "descending")
     yield* takeRows(turnedRows(source, { ...asked, wanted: undefined }, reading), limit);
   else yield* takeRows(clippedRows(source, asked, reading), limit);
@@ -272,7 +281,7 @@ function isJoinedByPlace({ traits, route }: RowRoute): boolean {
 /** The lines of one time, asked for by themselves. */
 async function linesAt(source: RowRoute, asked: Asked, reading: Reading): Promise<readonly string[]> {
   const { clipFrom, clipTo } = writeBounds(source.route, asked);
-  const raw = walkPages(pageWalk(source, asked, reading, () => {}));
+  const raw = walkPages(pageWalk(source, { ...asked, onTotal: undefined }, reading, () => {}));
   const parts: Uint8Array[] = [];
   for await (const chunk of clipRows(canonicalRows(source, asked.run, raw), clipFrom, clipTo, false)) {
     parts.push(Uint8Array.from(chunk));
@@ -303,7 +312,8 @@ async function* provenRows(
     ...source,
     request: source.route,
     notThere: noSuchRun,
-    rowsOf: (run) => walkPages(pageWalk(source, { ...asked, run, wanted: 1 }, reading, () => {})),
+    rowsOf: (run) =>
+      walkPages(pageWalk(source, { ...asked, run, wanted: 1, onTotal: undefined }, reading, () => {})),
   };
   for await (const chunk of walkPages({ ...pageWalk(source, asked, reading, onRows), onPageEnd })) {
     if (chunk.length > 0) await requireFiltered(probe, asked.run, reading.place, reading.signal);
@@ -350,6 +360,25 @@ function pageWalk(
     };
   };
 
+  /** Whether a total that says so many keeps to a bound: beyond all rows it would be none. Undefined where nothing tells. */
+  const heeds = async (side: "from" | "to", total: bigint): Promise<boolean | undefined> => {
+    const beyond = writeBounds(route, side === "from" ? { from: year2100 } : { to: dayOf1970 });
+    const more = firstPage(route.pages, size ?? usualSize);
+    try {
+      await using page = await opened(
+        restCall(rest.base, route, { ...run, bounds: beyond, limit: size, filters, more }, accept),
+      );
+      for await (const chunk of page.chunks()) page.rows.push(chunk);
+      page.rows.end();
+      if (page.rows.rows > 0) return undefined;
+      return (totalOf(route.pages, page, place) ?? 0n) < total;
+    } catch (thrown) {
+      // so odd a bound may be refused, in whatever way
+      if (!(thrown instanceof RunvaultError) || signal.aborted) throw thrown;
+      return undefined;
+    }
+  };
+
   return {
     pages: route.pages,
     place,
@@ -358,6 +387,19 @@ function pageWalk(
     isClosed: isClosed(session, route, asked),
     hasTwins: traits.map !== undefined && hasDerivedSeq(traits.map),
     isArrivalKept: traits.map !== undefined && hasDerivedSeq(traits.map) && traits.map.ties === "arrival",
+    isOfThese: async (total) => {
+      // parts by a filter have to add up to what is counted
+      if (filters.length > 0) return false;
+      for (const side of ["from", "to"] as const) {
+        if (bounds[side] === undefined) continue;
+        known.totalHeeds[side] ??= await heeds(side, total);
+        if (known.totalHeeds[side] === false) return false;
+      }
+      return true;
+    },
+    isOpen: asked.from === undefined && asked.to === undefined && filters.length === 0,
+    onTotal: asked.onTotal,
+    tell: (text) => session.notices.tell(text),
     open: (more) => opened(call(size, more)),
     openAddress: (address) => {
       target = nextTarget(session, address, target, place);

@@ -82,7 +82,7 @@ function tellNoPages(probe: TableProbe, { told, around }: Page): void {
 }
 
 function tellTotal(probe: TableProbe, pages: Pages, sample: Page): void {
-  if ((pages.by !== "offset" && pages.by !== "number") || pages.total === undefined) return;
+  if (pages.by === "none" || pages.total === undefined) return;
   const total = valueAt(pages.total, sample.told, sample.around);
   const what = "total";
   if (total !== undefined && /^\d+$/.test(total) && Number(total) >= sample.rows.length) {

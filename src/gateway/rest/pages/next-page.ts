@@ -12,26 +12,34 @@ export interface PageTold {
 
 /** Where values that pages name stand in the body, in the order in which they are asked for. */
 export function placesInBody(pages: Pages): readonly (readonly string[])[] {
-  const place = placeOf(pages);
-  return place !== undefined && "body" in place ? [place.body] : [];
+  return [nextIn(pages), totalIn(pages)].flatMap((place) =>
+    place !== undefined && "body" in place ? [place.body] : [],
+  );
 }
 
-function placeOf(pages: Pages): NextPlace | undefined {
-  switch (pages.by) {
-    case "cursor":
-    case "address":
-      return pages.next;
-    case "offset":
-    case "number":
-      return pages.total;
-    default:
-      return undefined;
-  }
+function nextIn(pages: Pages): NextPlace | undefined {
+  return "next" in pages ? pages.next : undefined;
+}
+
+function totalIn(pages: Pages): NextPlace | undefined {
+  return pages.by === "none" ? undefined : pages.total;
+}
+
+/** The parameters of the first page, of so many rows at most. */
+export function firstPage(pages: Pages, size: number): Readonly<Record<string, number>> {
+  if (pages.by === "offset") return { [pages.send]: 0, [pages.size]: size };
+  return pages.by === "number" ? { [pages.send]: pages.first, [pages.size]: size } : {};
+}
+
+/** The text of the total that a page announces; undefined where it has none. */
+export function announcedBy(pages: Pages, told: PageTold, place: ErrorPlace): string | undefined {
+  const next = nextIn(pages);
+  return textAt(totalIn(pages), next !== undefined && "body" in next ? 1 : 0, told, place).text;
 }
 
 /**
- * The text of the value that a page names: the next cursor, the next address or the total. Undefined where it names none:
- * the value is not there, null or empty. `isThere` is whether its place was, whatever it held.
+ * The text of the value by which a page names the next one: a cursor or an address. Undefined where it names none: the
+ * value is not there, null or empty. `isThere` is whether its place was, whatever it held.
  */
 export function toldBy(
   pages: Pages,
@@ -42,13 +50,21 @@ export function toldBy(
     const link = told.headers.link;
     return { text: link === undefined ? undefined : nextLink(link), isThere: link !== undefined };
   }
-  const at = placeOf(pages);
+  return textAt(nextIn(pages), 0, told, place);
+}
+
+function textAt(
+  at: NextPlace | undefined,
+  index: number,
+  told: PageTold,
+  place: ErrorPlace,
+): { readonly text: string | undefined; readonly isThere: boolean } {
   if (at === undefined) return { text: undefined, isThere: false };
   if ("header" in at) {
     const text = told.headers[at.header.toLowerCase()]?.trim();
     return { text: text === "" ? undefined : text, isThere: text !== undefined };
   }
-  const json = told.value(0);
+  const json = told.value(index);
   if (json === undefined) return { text: undefined, isThere: false };
   if (json === "false") return { text: undefined, isThere: true };
   const text = scalarOf(json);

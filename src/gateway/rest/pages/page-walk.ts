@@ -1,7 +1,8 @@
 import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
+import type { RowRequest } from "../../../model/source.ts";
 import type { AnswerHeaders } from "../../http/answer.ts";
 import type { Pages } from "../../profile/profile.ts";
-import { countOf } from "../field-values.ts";
+import { AnnouncedRows, totalOf } from "./announced-rows.ts";
 import { toldBy } from "./next-page.ts";
 import type { PageRows } from "./page-rows.ts";
 import { PageWatch } from "./page-watch.ts";
@@ -32,6 +33,14 @@ export interface PageWalk {
   readonly hasTwins: boolean;
   /** Whether rows that come in another order are others: that of their arrival is kept. */
   readonly isArrivalKept: boolean;
+  /** Whether a total that pages announce is of the rows asked for, and not of all that the run has. */
+  readonly isOfThese: (total: bigint) => Promise<boolean>;
+  /** Nothing bounds what is asked for. */
+  readonly isOpen: boolean;
+  /** Judges the totals that pages announce, in place of an error: see RowRequest. */
+  readonly onTotal: RowRequest["onTotal"];
+  /** Takes what is remarkable of the gateway and no error. */
+  readonly tell: (text: string) => void;
   /** Told of each page that ended, with the rows that were handed out of it. */
   readonly onPageEnd?: ((rows: number) => void) | undefined;
   /** The same request with the parameters of a page. */
@@ -49,11 +58,12 @@ const mostEmptyPages = 16;
 /** Pages that are the same and hold equal rows alone that may follow each other: a gateway may give its last page forever. */
 const mostAlikePages = 200;
 /** Rows of a page where neither the profile nor the request says how many. */
-const usualSize = 1000;
+export const usualSize = 1000;
 
 /**
  * The rows of all pages, one a line, in the order in which they came.
  *
+ * Throws `rows_missing` where fewer came than the pages announce, and nobody else judges that.
  * Throws `stream_cut` where the pages stop making sense: what was handed out is whole up to there. Pages by number are
  * handed out once they have come twice, so that nothing is; of what is not closed they are `incomplete` behind the first.
  */
@@ -91,6 +101,8 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
   const cursors = new SeenOnce();
   const firsts = new SeenOnce();
   const alike = new AlikePages();
+  const announced = new AnnouncedRows(walk);
+  let got = 0;
   let empty = 0;
   let next: string | undefined;
   for (;;) {
@@ -111,11 +123,13 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
     }
     if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
     walk.onPageEnd?.(page.rows.rows);
+    announced.see(page);
+    got += page.rows.rows;
     empty = page.rows.rows > 0 ? 0 : empty + 1;
     const told = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
     if (told.text === undefined) {
       if (next === undefined) await walk.onOnlyPage?.({ rows: page.rows.rows, isThere: told.isThere });
-      return;
+      return await announced.requireCame(got);
     }
     next = told.text;
     if (cursors.isAgain(next)) throw cut("a page names a next one that came before", place);
@@ -137,6 +151,7 @@ async function* byOffset(
 ): AsyncGenerator<Uint8Array, undefined> {
   const { place } = walk;
   const size = walk.size ?? usualSize;
+  const announced = new AnnouncedRows(walk);
   let got = 0;
   let last: Uint8Array | undefined;
   let mark: string | undefined;
@@ -163,31 +178,25 @@ async function* byOffset(
       left = 0;
     }
     const { rows } = page.rows;
-    const total = totalOf(pages, page, place);
+    announced.see(page);
     if (isJoined && rows === 0) {
       throw cut("a page does not begin with the last row of the page before: it has none", place);
     }
     const fresh = isJoined ? rows - 1 : rows;
     got += fresh;
     walk.onPageEnd?.(fresh);
-    if (fresh === 0) {
-      if (total !== undefined && total !== BigInt(got)) throw wrongTotal(total, got, place);
-      return;
-    }
+    if (fresh === 0) return await announced.requireCame(got);
     if (watch.mark === mark) throw cut("a page came a second time", place);
-    if (total !== undefined) {
-      if (BigInt(got) > total) throw wrongTotal(total, got, place);
-      if (BigInt(got) === total) return;
-    }
     mark = watch.mark;
     last = watch.last;
   }
 }
 
 /**
- * Pages by number say nothing of what moved between them: the total has to be the same on each, and all pages have to
- * come a second time, cut elsewhere, with the same rows, whose ties may come in another order. Until then none of them is
- * handed out but a first page that is all that was asked for.
+ * Pages by number say nothing of what moved between them: all of them have to come a second time, cut elsewhere, with the
+ * same rows, whose ties may come in another order. Until then none of them is handed out but a first page that is all that
+ * was asked for. They end with as many rows as they announce, for some refuse a page behind the last; then the last page
+ * of the second pass is not a full one, so that a total that is too low shows.
  *
  * Where rows keep coming, two passes over all of it would agree by chance alone. So what is not closed is not joined: one
  * answer is all of it by its total, which a smaller page has as well, or it is `incomplete`.
@@ -200,7 +209,7 @@ async function* byNumber(
   const size = walk.size ?? usualSize;
   await using spool = await RowSpool.open();
   const sum = new RowSum(walk.isArrivalKept);
-  const first: Pass = { most: 0, pages: 0, rows: 0 };
+  const first: Pass = { most: 0, pages: 0, rows: 0, total: undefined };
   for await (const rows of takeRows(onePass(walk, pages, size, first), walk.wanted)) {
     sum.add(rows);
     await spool.add(rows);
@@ -208,7 +217,8 @@ async function* byNumber(
   const isOnePage = first.pages === 1 && first.rows >= (walk.wanted ?? Number.POSITIVE_INFINITY);
   // a gateway that gives fewer rows than it is asked for would count pages by those it was asked for, and leave out
   // the same rows each time, were it asked for as many as it gives or more
-  const other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
+  let other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
+  while (other > 2 && first.total !== undefined && first.total % BigInt(other) === 0n) other--;
   if (!walk.isClosed && !isOnePage && first.rows > 1) {
     await using page = await walk.open({ [pages.send]: pages.first, [pages.size]: other });
     for await (const _ of rowsOf(page));
@@ -216,7 +226,7 @@ async function* byNumber(
   }
   if (walk.isClosed && !isOnePage) {
     const again = new RowSum(walk.isArrivalKept);
-    const second: Pass = { most: 0, pages: 0, rows: 0 };
+    const second: Pass = { most: 0, pages: 0, rows: 0, total: undefined };
     for await (const rows of takeRows(onePass(walk, pages, other, second), walk.wanted)) again.add(rows);
     if (again.take() !== sum.take()) {
       throw cut("in pages of another size other rows came", place);
@@ -231,6 +241,8 @@ interface Pass {
   most: number;
   pages: number;
   rows: number;
+  /** Rows that its last page announced. */
+  total: bigint | undefined;
 }
 
 async function* onePass(
@@ -242,7 +254,7 @@ async function* onePass(
   const { place } = walk;
   const firsts = new SeenOnce();
   const alike = new AlikePages();
-  let firstTotal: bigint | undefined;
+  const announced = new AnnouncedRows(walk);
   for (let number = 0; ; number++) {
     await using page = await walk.open({ [pages.send]: pages.first + number, [pages.size]: size });
     const watch = new PageWatch();
@@ -262,15 +274,9 @@ async function* onePass(
     pass.rows = before + rows;
     pass.most = Math.max(pass.most, rows);
     if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
-    const total = totalOf(pages, page, place);
-    if (number > 0 && total !== firstTotal) throw otherTotal(place);
-    firstTotal = total;
-    if (total !== undefined && BigInt(pass.rows) > total) throw wrongTotal(total, pass.rows, place);
-    if (rows === 0) {
-      if (total !== undefined && BigInt(pass.rows) !== total) throw wrongTotal(total, pass.rows, place);
-      return;
-    }
-    if (total !== undefined && BigInt(pass.rows) === total) return;
+    pass.total = announced.see(page);
+    if (rows === 0) return await announced.requireCame(pass.rows);
+    if (pass.total === BigInt(pass.rows)) return;
     if (!walk.isClosed) throw notClosed(place);
   }
 }
@@ -292,27 +298,6 @@ class AlikePages {
     this.#mark = mark;
     return this.#pages > mostAlikePages;
   }
-}
-
-function totalOf(
-  pages: Extract<Pages, { by: "offset" | "number" }>,
-  page: OpenPage,
-  place: ErrorPlace,
-): bigint | undefined {
-  if (pages.total === undefined) return undefined;
-  const { text } = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
-  const total = text === undefined ? undefined : countOf(text);
-  if (total !== undefined) return total;
-  const where = "body" in pages.total ? pages.total.body.join(".") : `the header ${pages.total.header}`;
-  throw new RunvaultError(
-    "not_a_gateway",
-    `the answer is not as the profile says: ${where} has no number of rows`,
-    { place, status: 200, hint: "Correct the profile's pages, or leave the total out." },
-  );
-}
-
-function wrongTotal(total: bigint, got: number, place: ErrorPlace): RunvaultError {
-  return cut(`${total} rows were announced, and ${got} came`, place);
 }
 
 function otherTotal(place: ErrorPlace): RunvaultError {
