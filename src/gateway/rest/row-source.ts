@@ -11,12 +11,11 @@ import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedBounds } from "../request-checks.ts";
 import type { ListedIds } from "./filter-probe.ts";
-import { totalOf } from "./pages/announced-rows.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
-import { firstPage, placesInBody } from "./pages/next-page.ts";
+import { firstPage, placesInBody, totalOf } from "./pages/next-page.ts";
 import { checkJoins, PageEnds } from "./pages/page-joins.ts";
 import { type PageRows, pageRows, uncountedLines } from "./pages/page-rows.ts";
-import { type OpenPage, type PageWalk, usualSize, walkPages } from "./pages/page-walk.ts";
+import { type OpenPage, type PageWalk, toldOf, usualSize, walkPages } from "./pages/page-walk.ts";
 import { RowSpool } from "./pages/row-spool.ts";
 import { takeRows, wholeLines } from "./pages/take-rows.ts";
 import { type FilterKnowledge, type FilterProbe, notThere, requireFiltered } from "./require-filtered.ts";
@@ -371,7 +370,7 @@ function pageWalk(
       for await (const chunk of page.chunks()) page.rows.push(chunk);
       page.rows.end();
       if (page.rows.rows > 0) return undefined;
-      return (totalOf(route.pages, page, place) ?? 0n) < total;
+      return (totalOf(route.pages, toldOf(page), place) ?? 0n) < total;
     } catch (thrown) {
       // so odd a bound may be refused, in whatever way
       if (!(thrown instanceof RunvaultError) || signal.aborted) throw thrown;

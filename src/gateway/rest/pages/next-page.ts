@@ -1,7 +1,7 @@
 import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
 import type { AnswerHeaders } from "../../http/answer.ts";
 import type { NextPlace, Pages } from "../../profile/profile.ts";
-import { scalarOf } from "../field-values.ts";
+import { countOf, scalarOf } from "../field-values.ts";
 
 /** What a page says of the next one, and where it says it. */
 export interface PageTold {
@@ -31,10 +31,24 @@ export function firstPage(pages: Pages, size: number): Readonly<Record<string, n
   return pages.by === "number" ? { [pages.send]: pages.first, [pages.size]: size } : {};
 }
 
-/** The text of the total that a page announces; undefined where it has none. */
-export function announcedBy(pages: Pages, told: PageTold, place: ErrorPlace): string | undefined {
+/** The number of all rows by a page; where it has none, `before`. Undefined where pages announce nothing. */
+export function totalOf(
+  pages: Pages,
+  told: PageTold,
+  place: ErrorPlace,
+  before?: bigint,
+): bigint | undefined {
+  if (pages.by === "none" || pages.total === undefined) return undefined;
   const next = nextIn(pages);
-  return textAt(totalIn(pages), next !== undefined && "body" in next ? 1 : 0, told, place).text;
+  const { text } = textAt(pages.total, next !== undefined && "body" in next ? 1 : 0, told, place);
+  const total = text === undefined ? before : countOf(text);
+  if (total !== undefined) return total;
+  const where = "body" in pages.total ? pages.total.body.join(".") : `the header ${pages.total.header}`;
+  throw new RunvaultError(
+    "not_a_gateway",
+    `the answer is not as the profile says: ${where} has no number of rows`,
+    { place, status: 200, hint: "Correct the profile's pages, or leave the total out." },
+  );
 }
 
 /**

@@ -1,9 +1,8 @@
 import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
-import type { RowRequest } from "../../../model/source.ts";
 import type { AnswerHeaders } from "../../http/answer.ts";
 import type { Pages } from "../../profile/profile.ts";
-import { AnnouncedRows, totalOf } from "./announced-rows.ts";
-import { toldBy } from "./next-page.ts";
+import { AnnouncedRows, type Announcement } from "./announced-rows.ts";
+import { type PageTold, toldBy, totalOf } from "./next-page.ts";
 import type { PageRows } from "./page-rows.ts";
 import { PageWatch } from "./page-watch.ts";
 import { RowSpool } from "./row-spool.ts";
@@ -20,27 +19,15 @@ export interface OpenPage extends AsyncDisposable {
 }
 
 /** How the pages of one answer are asked for. */
-export interface PageWalk {
-  readonly pages: Pages;
-  readonly place: ErrorPlace;
+export interface PageWalk extends Announcement {
   /** Rows to ask for in a page; undefined where the request says nothing of it. */
   readonly size: number | undefined;
-  /** Rows that are enough; what comes beyond them is not looked at. */
-  readonly wanted: number | undefined;
   /** No row is to come any more into what is asked for: its end has passed, or the run's. */
   readonly isClosed: boolean;
   /** Rows may be equal, since no number tells them apart: then only whole pages that differ in themselves are told apart. */
   readonly hasTwins: boolean;
   /** Whether rows that come in another order are others: that of their arrival is kept. */
   readonly isArrivalKept: boolean;
-  /** Whether a total that pages announce is of the rows asked for, and not of all that the run has. */
-  readonly isOfThese: (total: bigint) => Promise<boolean>;
-  /** Nothing bounds what is asked for. */
-  readonly isOpen: boolean;
-  /** Judges the totals that pages announce, in place of an error: see RowRequest. */
-  readonly onTotal: RowRequest["onTotal"];
-  /** Takes what is remarkable of the gateway and no error. */
-  readonly tell: (text: string) => void;
   /** Told of each page that ended, with the rows that were handed out of it. */
   readonly onPageEnd?: ((rows: number) => void) | undefined;
   /** The same request with the parameters of a page. */
@@ -51,6 +38,11 @@ export interface PageWalk {
   readonly onOnlyPage?:
     | ((told: { readonly rows: number; readonly isThere: boolean }) => Promise<void>)
     | undefined;
+}
+
+/** What a page says beside its rows, once it has ended. */
+export function toldOf({ headers, rows }: OpenPage): PageTold {
+  return { headers, value: (index) => rows.value(index) };
 }
 
 /** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
@@ -123,10 +115,10 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
     }
     if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
     walk.onPageEnd?.(page.rows.rows);
-    announced.see(page);
+    announced.see(toldOf(page));
     got += page.rows.rows;
     empty = page.rows.rows > 0 ? 0 : empty + 1;
-    const told = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
+    const told = toldBy(pages, toldOf(page), place);
     if (told.text === undefined) {
       if (next === undefined) await walk.onOnlyPage?.({ rows: page.rows.rows, isThere: told.isThere });
       return await announced.requireCame(got);
@@ -178,7 +170,7 @@ async function* byOffset(
       left = 0;
     }
     const { rows } = page.rows;
-    announced.see(page);
+    announced.see(toldOf(page));
     if (isJoined && rows === 0) {
       throw cut("a page does not begin with the last row of the page before: it has none", place);
     }
@@ -222,7 +214,7 @@ async function* byNumber(
   if (!walk.isClosed && !isOnePage && first.rows > 1) {
     await using page = await walk.open({ [pages.send]: pages.first, [pages.size]: other });
     for await (const _ of rowsOf(page));
-    if (totalOf(pages, page, place) !== BigInt(first.rows)) throw otherTotal(place);
+    if (totalOf(pages, toldOf(page), place) !== BigInt(first.rows)) throw otherTotal(place);
   }
   if (walk.isClosed && !isOnePage) {
     const again = new RowSum(walk.isArrivalKept);
@@ -274,7 +266,7 @@ async function* onePass(
     pass.rows = before + rows;
     pass.most = Math.max(pass.most, rows);
     if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
-    pass.total = announced.see(page);
+    pass.total = announced.see(toldOf(page));
     if (rows === 0) return await announced.requireCame(pass.rows);
     if (pass.total === BigInt(pass.rows)) return;
     if (!walk.isClosed) throw notClosed(place);
