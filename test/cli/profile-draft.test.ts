@@ -147,6 +147,9 @@ describe("runvault profile draft", () => {
       { offset: 0, total: 99 },
       'pages: { by: offset, send: "offset?", total: page.total }  # page.total says 99',
     ],
+    [{ next: "abc", total: 99 }, 'pages: { by: cursor, send: "next?", next: page.next, total: page.total }'],
+    // so many are on this page
+    [{ next: "abc", total: 8 }, 'pages: { by: cursor, send: "next?", next: page.next }'],
     [{ total: 99 }, 'pages: "?"  # page.total says 99, and 8 rows came'],
   ])("does not take an answer for all there is that has %o beside its rows", async (page, wanted) => {
     await using gateway = await ForeignGateway.open({

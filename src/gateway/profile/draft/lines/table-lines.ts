@@ -144,22 +144,25 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
       ? ({ form: "lines", mediaTypes: [] } as const)
       : ({ form: "array", path: array, mediaTypes: [] } as const);
   const sign = signOfNext(told, around, { rows });
-  if (sign?.by === "link") return { value: "{ by: link }", why: "the answer has a Link to the next page" };
+  const total = signOfTotal(told, around, { rows }, found.rows.length);
+  const place = total?.isHeader === true ? `{ header: ${scalar(total.where)} }` : scalar(total?.where ?? "");
+  const counted = total === undefined ? "" : `, total: ${place}`;
+  // beside a next page, a number of no more than these rows is theirs alone
+  const all = total !== undefined && total.total > found.rows.length ? counted : "";
+  if (sign?.by === "link")
+    return { value: `{ by: link${all} }`, why: "the answer has a Link to the next page" };
   if (sign !== undefined) {
     const header = /^the header (.*)$/.exec(sign.where)?.[1];
     const next = header === undefined ? scalar(sign.where) : `{ header: ${scalar(header)} }`;
     if (sign.by === "address")
-      return { value: `{ by: address, next: ${next} }`, why: "an address stands there" };
+      return { value: `{ by: address, next: ${next}${all} }`, why: "an address stands there" };
     const send = names.cursor === undefined ? unsure(sign.where.split(".").at(-1)) : scalar(names.cursor);
     const why =
       names.cursor === undefined
         ? "a cursor stands there: say which parameter sends it"
         : "a cursor stands there";
-    return { value: `{ by: cursor, send: ${send}, next: ${next} }`, why };
+    return { value: `{ by: cursor, send: ${send}, next: ${next}${all} }`, why };
   }
-  const total = signOfTotal(told, around, { rows }, found.rows.length);
-  const place = total?.isHeader === true ? `{ header: ${scalar(total.where)} }` : scalar(total?.where ?? "");
-  const counted = total === undefined ? "" : `, total: ${place}`;
   if (names.offset !== undefined)
     return {
       value: `{ by: offset, send: ${scalar(names.offset)}${counted} }`,
