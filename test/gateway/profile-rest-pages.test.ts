@@ -184,7 +184,7 @@ function telling(by: Pages, query: Query, told: number, isFirstAlone = false): A
 
 // a scheme whose total were looked at by its own rule, or by none, would differ in one of the three
 test.each(Object.entries(totalled))(
-  "the total of pages by %s is held against what came",
+  "the total of pages by %s is compared with what came",
   async (_name, by) => {
     for (const isFirstAlone of [false, true]) {
       await using more = await serveJson((_, query) => telling(by, query, 24, isFirstAlone));
