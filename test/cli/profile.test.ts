@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { pagedProfile, type Scheme, schemes } from "../fixtures/foreign/paged.ts";
 
 let folder: string;
 let server: Server;
@@ -124,6 +125,15 @@ describe("runvault profile", () => {
     expect(parse(stdout)).toMatchObject({ name: "desk", rest: { base: "/v3" }, tables: { fills: {} } });
     const json = await runInside(["profile", "show", path, "--json"]);
     expect(JSON.parse(json.stdout)).toMatchObject({ name: "desk", file: path, described: ["fills"] });
+  });
+
+  // a total that were dropped on the way would leave pages unproven without a word
+  test.each(Object.keys(schemes) as Scheme[])("shows pages by %s as they are written", async (scheme) => {
+    const written = pagedProfile(scheme, true);
+    const { stdout } = await runInside(["profile", "show", await write("paged.yaml", written)]);
+    const { pages } = parse(written).rest;
+    const first = scheme === "number" ? { first: 1 } : {};
+    expect(parse(stdout).rest.pages).toEqual({ ...pages, ...first });
   });
 
   test("prints a schema for editors", async () => {
