@@ -92,6 +92,14 @@ export interface AskedRun extends RunRef {
   readonly final?: boolean | undefined;
 }
 
+/** What one body of an answer came to on the wire. */
+export interface WireBody {
+  /** Compressed, where it came so. */
+  readonly bytes: number;
+  /** From its first byte to its last, less the time in which the reader held it back. */
+  readonly ms: number;
+}
+
 export interface RowRequest extends AskedRun, TimeBounds {
   readonly table: TableName;
   /** Most rows to answer with; the source may answer with fewer without saying so. */
@@ -104,6 +112,10 @@ export interface RowRequest extends AskedRun, TimeBounds {
    * `rows_missing`.
    */
   readonly onTotal?: ((total: bigint, came?: number) => void) | undefined;
+  /** Most rows of one page, of `pagedRows` over a wire. */
+  readonly pageRows?: number | undefined;
+  /** Hears of each body that came whole, of a source that has rows from a wire. */
+  readonly onBody?: ((body: WireBody) => void) | undefined;
 }
 
 /** Documents of a run, stored and served as the bytes they came as. */

@@ -68,7 +68,7 @@ async function archiveCut(opened: CutGateway, faults: readonly string[]) {
   opened.arm(faults);
   // larger answers of another run show that no cap ends those of two rows
   const seen = new SeenSource();
-  seen.answered("bars", 100, 100_000);
+  seen.answered("bars", { rows: 100, bytes: 100_000, wireBytes: 100_000 });
   const before = opened.source.asked.length;
   const { manifest } = await archiveRun({
     source: opened.gateway,

@@ -25,7 +25,7 @@ async function fetched(
 ): Promise<string[]> {
   const { facts = false, mostBytes = 64 << 20 } = how;
   const seen = new SeenSource();
-  if (how.seesLarger) seen.answered("bars", 100_000, 1 << 30);
+  if (how.seesLarger) seen.answered("bars", { rows: 100_000, bytes: 1 << 30, wireBytes: 1 << 30 });
   const table = "fills";
   const work: SliceWork = {
     source,

@@ -154,7 +154,9 @@ describe("the planner", () => {
       sha256: "",
       until: null,
       openEnds: [],
-      largest: { rows: 2, bytes: 200 },
+      answers: [{ rows: 2, bytes: 200, wireBytes: 200 }],
+      longestLine: 100,
+      cutMs: null,
     };
     const input = inputOf([], [], { facts: null, isCounted: false });
     const held = { ...input.held, fullScan };

@@ -24,14 +24,24 @@ const scanSchema = z.strictObject({
       to: z.string(),
       rows: z.int().nonnegative(),
       bytes: z.int().nonnegative(),
-      /** True when an answer of the table stopped short. */
-      isCapped: z.boolean(),
+      /** True where an answer held them with others ahead. */
+      isHeld: z.boolean(),
+      /** Timestamps ahead of them, ever further back, to ask from. */
+      ahead: z.array(z.string()),
       /** True where these are all rows of the answer, of which a cap may have taken the first as well. */
       isAll: z.literal(true).optional(),
     }),
   ),
-  /** The most rows and the most bytes of one answer of the table: a later command has not seen them. */
-  largest: z.strictObject({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() }),
+  /** Answers of the table that none was larger than, its longest line and, where any stopped short, the fewest milliseconds of one that did: a later command has not seen them. */
+  answers: z.array(
+    z.strictObject({
+      rows: z.int().nonnegative(),
+      bytes: z.int().nonnegative(),
+      wireBytes: z.int().nonnegative(),
+    }),
+  ),
+  longestLine: z.int().nonnegative(),
+  cutMs: z.number().nonnegative().nullable(),
 });
 export type ScanRecord = z.infer<typeof scanSchema>;
 

@@ -1,6 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import { piecesWithRetries } from "../../model/retry/retry.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
+import { AnswerEar } from "../plan/answer-size.ts";
 import { asked, type Route, routeOf } from "../plan/route.ts";
 import { isRefusal } from "../plan/table-asks.ts";
 import { type Cut, OutOfOrder, type SegmentBuilder } from "./segment-builder.ts";
@@ -18,6 +19,7 @@ export class AnswerReader {
   /** Bytes of the answer under way. */
   #received = 0;
   #announced: bigint | undefined;
+  #ear = new AnswerEar();
 
   constructor(slice: Slice, work: SliceWork) {
     this.#slice = slice;
@@ -35,6 +37,11 @@ export class AnswerReader {
   /** Rows of the whole slice by what its answers announced; undefined where nothing speaks of more than came. */
   get announced(): bigint | undefined {
     return this.#announced;
+  }
+
+  /** How long that answer took to arrive; undefined where it came over no wire. */
+  get ms(): number | undefined {
+    return this.#ear.ms;
   }
 
   /** What comes of an answer that ended whole, and of those before it that were cut. */
@@ -68,6 +75,7 @@ export class AnswerReader {
     const taken = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
     const limit = takesLimit ? taken : undefined;
     this.#received = 0;
+    this.#ear = new AnswerEar();
     text.beginAnswer(from);
     try {
       for await (const chunk of source.rows({
@@ -81,6 +89,7 @@ export class AnswerReader {
           // bounds that could not be sent leave rows out here
           else if (from === int64Min && to === int64Max) this.#announced = total;
         },
+        onBody: this.#ear.onBody,
       })) {
         const before = text.answer.rows;
         this.#received += chunk.byteLength;
@@ -100,7 +109,7 @@ export class AnswerReader {
       }
       const { rows, first, isRowFirst, leftOut } = text.answer;
       const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
-      seen.answered(table.name, rows + leftOut, this.#received, span);
+      seen.answered(table.name, this.#ear.sizeOf(rows + leftOut, this.#received), span);
     } catch (thrown) {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);

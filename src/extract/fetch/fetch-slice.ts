@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
 import type { FilterName } from "../../model/profile/table.ts";
 import { rowsMissing } from "../../model/rows-missing.ts";
@@ -7,13 +6,13 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { earlierOf, formatTime, int64Max, int64Min } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
 import { bagOfRows, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
+import { listedFilters } from "../plan/listed-filters.ts";
 import { behindStep, routeOf } from "../plan/route.ts";
 import {
   askSmall,
   eachLine,
-  filterFields,
   type GroupRow,
-  jsonOf,
+  leastLimit,
   linesOf,
   mostAnswerLines,
   pagesOf,
@@ -130,7 +129,7 @@ async function* sortedCuts(
     }
     // the answer ahead of this one left out what comes now
     if (held !== undefined && !held.isLimited && (several || firstRows > held.rows))
-      seen.foundCap(table.name);
+      seen.foundCap(table.name, held.ms);
     return several;
   };
   let furthest: Nanoseconds | undefined;
@@ -170,7 +169,7 @@ async function* sortedCuts(
       const lines = numbers === "given" ? undefined : bagOfText(text.lastGroup());
       const isTorn =
         !several && held?.lines !== undefined && (held.isTorn || !isWithinBag(held.lines, lines!));
-      held = { ...text.dropLastGroup()!, answerRows: rows, isLimited, lines, isTorn };
+      held = { ...text.dropLastGroup()!, answerRows: rows, ms: asker.ms, isLimited, lines, isTorn };
       ask = held.ts;
       // a limit that was raised stays, for with a lower one the group may come short
       if (!several && takesLimit) limit = Math.max(leastLimit, rows * 4);
@@ -184,19 +183,19 @@ async function* sortedCuts(
     if (wanted !== undefined && wanted <= rows && isOther) throw otherRows(group);
     if (wanted === undefined) {
       if (!isOther && !(await anyFrom(slice, work, group.to))) {
-        // an answer that held others ahead of the whole group was not cut in it
         const bytes = text.lastGroup().byteLength;
-        const isWhole =
-          held.answerRows > rows ||
-          (await isWholeBehind(asks, text, group, seen)) ||
+        const ahead = text.before.steps.filter((ts) => ts < group.from);
+        const isHeld = held.answerRows > rows || (await isWholeBehind(asks, text, group, seen));
+        const isPaged =
+          !isHeld &&
+          rows > 1 &&
           // one that this command's answers speak for stays open, for a cap may show later
-          (rows > 1 &&
-            !seen.gaveMoreThan(table.name, rows, bytes) &&
-            (yield* appendPaged(slice, work, text, group, undefined)));
-        if (!isWhole) openEnd = { ...group, bytes, isCapped: seen.isRouteCapped(table.name) };
+          !seen.gaveMoreThan(table.name, rows, bytes) &&
+          (yield* appendPaged(slice, work, text, group, undefined));
+        if (!isPaged) openEnd = { ...group, bytes, isHeld, ahead };
         break;
       }
-      seen.foundCap(table.name);
+      seen.foundCap(table.name, asker.ms);
       if (!(yield* appendPaged(slice, work, text, group, undefined))) throw tooFew(group, undefined, true);
     } else if (wanted > rows) {
       yield* appendSplit(slice, work, text, group, wanted);
@@ -217,12 +216,12 @@ async function* sortedCuts(
   // taken the first: only the answer's size tells
   const keepsFirst = bounds.to || (bounds.from && seen.isRouteCapped(table.name));
   if (work.countRows !== undefined || keepsFirst || firstAnswer!.rows === 0) return openEnd;
-  return { from, to, ...firstAnswer!, isCapped: seen.isRouteCapped(table.name), isAll: true };
+  return { from, to, ...firstAnswer!, isHeld: false, ahead: [], isAll: true };
 }
 
 /**
- * True when an answer asked for from the timestamp ahead of the group on has the whole group in it, and more: then no
- * cap ended the answer inside the group. One with less of the group than is known was capped.
+ * True when an answer asked for from the timestamp ahead of the group on has the whole group in it, and more. One with
+ * less of the group than is known was capped.
  */
 async function isWholeBehind(
   asks: TableAsks,
@@ -230,7 +229,7 @@ async function isWholeBehind(
   group: Group,
   seen: SeenSource,
 ): Promise<boolean> {
-  const before = text.beforeGroupTs;
+  const before = text.before.newest;
   if (before === undefined) return false;
   const rows = await rowsWithin(asks, { from: before, to: group.to });
   if (rows === undefined) return false;
@@ -247,15 +246,14 @@ interface HeldGroup {
   readonly ts: Nanoseconds;
   readonly rows: number;
   readonly answerRows: number;
+  /** How long that answer took to arrive. */
+  readonly ms: number | undefined;
   readonly isLimited: boolean;
   /** Its lines, where rows have no seq to be told apart by. */
   readonly lines: LineBag | undefined;
   /** An answer before had some that a larger one left out. */
   readonly isTorn: boolean;
 }
-
-/** The least limit that is asked with: what brings fewer rows was not ended by it. */
-const leastLimit = 100_000;
 
 /** Rows that can only be asked for together: those of one timestamp, or one unit of bounds, unless lines that are no rows join several. */
 interface Group extends Window {
@@ -295,8 +293,8 @@ async function* appendSplit(
 ): AsyncGenerator<Cut, void> {
   const { numbers, filters } = routeOf(work.source, slice.table);
   const own = (await rowsOf(text.lastGroup(), mostAnswerLines, numbers)) ?? [];
-  const known: (Filters | undefined)[] = [...own];
-  for (const resource of await resourcesOf(slice, work)) known.push(resource);
+  const known: (Partial<Record<FilterName, string | undefined>> | undefined)[] = [...own];
+  for (const resource of await listedFilters(asksOf(slice, work))) known.push(resource);
   // parts tell nothing of the order in which rows of different parts arrived
   for (const filter of numbers === "arrival" ? [] : filters) {
     const values = new Set(known.map((row) => row?.[filter] ?? ""));
@@ -380,19 +378,6 @@ function tooFew(group: Group, wanted: number | undefined, capped: boolean): Runv
         : "Run the same command again; if it stays so, ask the gateway's operator which is right.",
     },
   );
-}
-
-type Filters = Partial<Record<FilterName, string | undefined>>;
-
-const resourcesSchema = z.object({
-  resources: z.array(z.object({ table: z.string(), ...filterFields })),
-});
-
-/** What the run's resources say of the table's filters; nothing where there is no such document, or another. */
-async function resourcesOf(slice: Slice, work: SliceWork): Promise<Filters[]> {
-  const document = await work.source.document(slice.run, "resources", work.signal);
-  const parsed = resourcesSchema.safeParse(document === null ? null : jsonOf(document));
-  return (parsed.data?.resources ?? []).filter(({ table }) => table === slice.table.name);
 }
 
 function inKeyOrder(rows: readonly GroupRow[]): GroupRow[] {

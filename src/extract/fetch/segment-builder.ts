@@ -11,6 +11,7 @@ import { isBlank, parseObject } from "../../row/line-object.ts";
 import { RowKeyReader } from "../../row/row-key-reader.ts";
 import type { SeqNumbers } from "../plan/route.ts";
 import type { BufferPool } from "./buffer-pool.ts";
+import { LastTimes } from "./last-times.ts";
 import { numberedGroup } from "./numbered-group.ts";
 
 const newline = 10;
@@ -109,9 +110,8 @@ export class SegmentBuilder {
   #lastLow = 0;
   #lastSeqHigh = 0;
   #lastSeqLow = 0;
-  /** The newest ts_event ahead of the last group; NaN while there is none. */
-  #beforeHigh = Number.NaN;
-  #beforeLow = Number.NaN;
+  /** Timestamps ahead of the last group. */
+  readonly #before = new LastTimes();
   #asked: Instant = { high: 0, low: 0 };
   #atAnswerStart = true;
   #inFirstGroup = true;
@@ -334,10 +334,8 @@ export class SegmentBuilder {
         this.#groupHigh = begin.high;
         this.#groupLow = begin.low;
         // the same group asked for again has the same ahead of it
-        if (this.#anyRow && (this.#groupLow !== this.#lastLow || this.#groupHigh !== this.#lastHigh)) {
-          this.#beforeHigh = this.#lastHigh;
-          this.#beforeLow = this.#lastLow;
-        }
+        if (this.#anyRow && (this.#groupLow !== this.#lastLow || this.#groupHigh !== this.#lastHigh))
+          this.#before.add(this.#lastHigh, this.#lastLow);
         if (this.answer.rows > 0) this.#inFirstGroup = false;
         else Object.assign(this.answer, { first: this.#groupTs(), isRowFirst: isRow });
       } else if (stop > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
@@ -498,10 +496,9 @@ export class SegmentBuilder {
     return this.#anyRow ? toNanoseconds({ high: this.#lastHigh, low: this.#lastLow }) : undefined;
   }
 
-  /** The newest ts_event ahead of the last group's; undefined where there is none. */
-  get beforeGroupTs(): Nanoseconds | undefined {
-    if (Number.isNaN(this.#beforeHigh)) return undefined;
-    return toNanoseconds({ high: this.#beforeHigh, low: this.#beforeLow });
+  /** Timestamps ahead of the last group. */
+  get before(): Pick<LastTimes, "newest" | "steps"> {
+    return this.#before;
   }
 
   async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<Cut> {

@@ -74,8 +74,10 @@ export interface SliceEnd {
 export interface OpenEnd extends Window {
   readonly rows: number;
   readonly bytes: number;
-  /** True when an answer of the table stopped short: larger answers of other tables say nothing then. */
-  readonly isCapped: boolean;
+  /** True where an answer held them with others ahead: enough where no answer of the table ever stopped short. */
+  readonly isHeld: boolean;
+  /** Timestamps ahead of them, ever further back, to ask from. */
+  readonly ahead: readonly Nanoseconds[];
   /** These are all rows of the answer: without an upper bound to ask with, a cap may as well have taken the first. */
   readonly isAll?: true | undefined;
 }

@@ -9,6 +9,7 @@ import { comparableLine } from "../../row/same-line.ts";
 import { linesWithoutOddZeros } from "../../row/strict-line.ts";
 import { segmentsOf } from "../fetch/fetch-slice.ts";
 import type { SliceWork } from "../fetch/slice.ts";
+import { AnswerEar } from "./answer-size.ts";
 import { firstTime, lastTime } from "./full-scan.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
 import { asked, routeOf } from "./route.ts";
@@ -108,8 +109,10 @@ async function equalAnswer(
   const held = new HeldBytes(input, asItIs);
   const bounds = asked(routeOf(source, table), windows[0]!.from, windows.at(-1)!.to);
   let bytes = 0;
+  const ear = new AnswerEar();
   const answer = async function* () {
-    for await (const chunk of source.rows({ ...run, table: table.name, ...bounds, signal })) {
+    const { onBody } = ear;
+    for await (const chunk of source.rows({ ...run, table: table.name, ...bounds, signal, onBody })) {
       yield chunk;
       bytes += chunk.byteLength;
       onRows(0, chunk.byteLength);
@@ -124,7 +127,7 @@ async function equalAnswer(
   }
   const rows = sumRows(windows.slice(0, held.equal));
   onRows(rows, 0);
-  if (held.equal === windows.length) work.seen.answered(table.name, rows, bytes, held.span);
+  if (held.equal === windows.length) work.seen.answered(table.name, ear.sizeOf(rows, bytes), held.span);
   return { equal: held.equal, differs: held.differs };
 }
 

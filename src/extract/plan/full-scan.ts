@@ -48,6 +48,7 @@ export async function scanTable(
       for await (const piece of piecesWithoutOddZeros(text, table)) hash.update(piece);
       rows += draft.rows;
       distinctRows += isKeyed ? draft.rows : await distinctLines(text);
+      work.seen.sawLine(table.name, draft.longestLine);
       first ??= await firstTime(text);
       last = (await lastTime(text)) ?? last;
     } finally {
@@ -83,7 +84,7 @@ export async function scanTable(
     last,
     sha256: hash.digest("hex"),
     until: until?.toString() ?? null,
-    largest: work.seen.largestOf(table.name),
+    ...work.seen.answersOf(table.name),
     openEnds,
   };
   return { record, distinctRows };
@@ -106,7 +107,8 @@ export function withoutSeq(line: string): string {
 }
 
 function recordOf(openEnd: OpenEnd): ScanRecord["openEnds"][number] {
-  return { ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() };
+  const { from, to, ahead } = openEnd;
+  return { ...openEnd, from: from.toString(), to: to.toString(), ahead: ahead.map(String) };
 }
 
 /** ts_event of the first line that tells one; null where none does. */

@@ -12,6 +12,7 @@ import { int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "../../row/blank-lines.ts";
 import { lineTooLong, longestLineBytes } from "../../row/line.ts";
+import { AnswerEar, type AnswerSize } from "./answer-size.ts";
 import type { Window } from "./held-window.ts";
 import { asked, behindStep, type Route, routeOf } from "./route.ts";
 
@@ -155,6 +156,8 @@ function isBlank(line: Uint8Array): boolean {
 const mostAnswerBytes = 2 * mostSegmentBytes;
 /** Rows of that answer at most: each is held as an object beside its bytes, and a row takes more than as many bytes. */
 export const mostAnswerLines = mostAnswerBytes / 128;
+/** The least limit that is asked with: what brings fewer rows was not ended by it. */
+export const leastLimit = 100_000;
 
 /**
  * The window's rows, those with one value of a filter where one is given; undefined where the source does not take it,
@@ -162,10 +165,31 @@ export const mostAnswerLines = mostAnswerBytes / 128;
  */
 export async function rowsWithin(
   asks: TableAsks,
-  { from, to }: Window,
-  filters?: Readonly<Partial<Record<FilterName, string>>>,
+  window: Window,
+  filters?: Filters,
   wanted?: number,
 ): Promise<(GroupRow | undefined)[] | undefined> {
+  return (await answerWithin(asks, window, filters, wanted))?.rows;
+}
+
+/** Values of filters to ask with. */
+export type Filters = Readonly<Partial<Record<FilterName, string>>>;
+
+/** Rows of one answer, and what it came to. */
+export interface AnswerWithin {
+  readonly rows: (GroupRow | undefined)[];
+  readonly size: AnswerSize;
+  /** Milliseconds from its first byte to its last; undefined where it came over no wire. */
+  readonly ms: number | undefined;
+}
+
+/** The same rows with what their answer came to. */
+export async function answerWithin(
+  asks: TableAsks,
+  { from, to }: Window,
+  filters?: Filters,
+  wanted?: number,
+): Promise<AnswerWithin | undefined> {
   const { run, table, source, signal } = asks;
   const route = routeOf(source, table);
   const limit = route.takesLimit ? wanted : undefined;
@@ -186,27 +210,32 @@ export async function rowsWithin(
   try {
     return await askSmall(asks, async () => {
       const answer = new Pieces();
-      for await (const chunk of source.rows(request)) {
+      const ear = new AnswerEar();
+      for await (const chunk of source.rows({ ...request, onBody: ear.onBody })) {
         answer.add(chunk);
         if (answer.bytes > mostAnswerBytes) return undefined;
       }
-      return (await rowsOf(answer.take(), mostAnswerLines, route.numbers))?.filter(isWithin);
+      const { bytes } = answer;
+      const rows = await rowsOf(answer.take(), mostAnswerLines, route.numbers);
+      return rows && { rows: rows.filter(isWithin), size: ear.sizeOf(rows.length, bytes), ms: ear.ms };
     });
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    return limit === undefined ? undefined : await rowsWithin(asks, { from, to }, filters);
+    return limit === undefined ? undefined : await answerWithin(asks, { from, to }, filters);
   }
 }
 
 /**
  * The window's lines page by page; undefined where the source has no such way, and where they are more than `mostBytes`.
  * When the listing is to pass the window, it goes on until it has a row behind it, and is undefined when there is none.
+ * `pageRows` is the most rows of a page.
  */
 export async function pagesOf(
   asks: TableAsks,
   window: Window,
   mostBytes: number,
   isToPassWindow: boolean,
+  pageRows?: number,
 ): Promise<Buffer | undefined> {
   const { run, table, source, signal } = asks;
   if (source.pagedRows === undefined) return undefined;
@@ -219,7 +248,7 @@ export async function pagesOf(
   let bytes = 0;
   let isPassed = false;
   try {
-    for await (const chunk of source.pagedRows({ ...run, table: table.name, ...bounds, signal })) {
+    for await (const chunk of source.pagedRows({ ...run, table: table.name, ...bounds, signal, pageRows })) {
       const text = Buffer.concat([left, chunk]);
       const whole = text.lastIndexOf(10) + 1;
       left = text.subarray(whole);

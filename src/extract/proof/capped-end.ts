@@ -8,6 +8,7 @@ import { routeOf } from "../plan/route.ts";
 import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../plan/table-asks.ts";
 import { grounds } from "./grounds.ts";
 import type { SeenSource } from "./seen-source.ts";
+import { MoreRows, showUncut } from "./uncut-end.ts";
 
 /** Shows of each end that a pass over a table left open that no cap made it. Throws as `showWholeEnd` does. */
 export async function showWholeEnds(
@@ -16,27 +17,27 @@ export async function showWholeEnds(
   mostBytes: number,
   seen: SeenSource,
 ): Promise<string[]> {
-  const shown: string[] = [];
-  for (const { from, to, ...end } of openEnds) {
-    const group = { ...end, from: BigInt(from), to: BigInt(to) };
+  const shown: (string | undefined)[] = [];
+  for (const { from, to, ahead, ...end } of openEnds) {
+    const group = { ...end, from: BigInt(from), to: BigInt(to), ahead: ahead.map(BigInt) };
     shown.push(await showWholeEnd(asks, group, mostBytes, seen));
   }
-  return shown;
+  return shown.filter((ground) => ground !== undefined);
 }
 
 /**
  * Shows that no cap cut a table's last timestamp short, and gives what shows it: larger answers, or pages that end behind the
- * same rows. To be asked once all tables have been read, for larger answers may be theirs. Throws `timestamp_capped` where more rows turn up, `unverified` where nothing tells.
+ * same rows; undefined where an answer held it with others ahead, and no cap was met. To be asked once all tables have been read, for larger answers may be theirs. Throws `timestamp_capped` where more rows turn up, `unverified` where nothing tells.
  */
 export async function showWholeEnd(
   asks: TableAsks,
   end: OpenEnd,
   mostBytes: number,
   seen: SeenSource,
-): Promise<string> {
+): Promise<string | undefined> {
   const { rows, bytes } = end;
-  // what was seen when the end was read counts as well, for another command may have read it
-  if (end.isCapped) seen.foundCap(asks.table.name);
+  if (seen.isRouteCapped(asks.table.name)) return await showUncutEnd(asks, end, mostBytes, seen);
+  if (end.isHeld) return undefined;
   if (seen.gaveMoreThan(asks.table.name, rows, bytes)) return grounds.largerAnswers;
   if (seen.onceGaveMoreThan(rows, bytes)) return grounds.largerAnswers;
   // a single row hides others only where each answer has but one
@@ -51,20 +52,45 @@ export async function showWholeEnd(
   if (await anyUnseen(asks, end)) throw cutShort(end);
   // what is joined of pages ends where the gateway says so, and no sooner
   if (route.pages !== "none") return grounds.endedPages;
+  throw mayBeCut(end, false);
+}
+
+/** The same of a table whose answers were seen to stop short. */
+async function showUncutEnd(
+  asks: TableAsks,
+  end: OpenEnd,
+  mostBytes: number,
+  seen: SeenSource,
+): Promise<string> {
+  const shown = await showUncut({ asks, end, mostBytes, seen }).catch((error: unknown) => {
+    throw error instanceof MoreRows ? cutShort(end) : error;
+  });
+  if (shown !== undefined) return shown;
+  if (await anyUnseen(asks, end)) throw cutShort(end);
+  throw mayBeCut(end, true);
+}
+
+function mayBeCut(end: OpenEnd, isCapped: boolean): RunvaultError {
+  const { rows } = end;
+  const why = isCapped
+    ? "answers of this table stop short, and nothing shows that this one did not"
+    : "no other answer was larger, so a cap may have ended this one";
   if (end.isAll) {
-    throw new RunvaultError(
+    return new RunvaultError(
       "unverified",
-      `nothing proves that the table has no more than ${countText(rows, "row")}: it cannot be asked for up to an instant, and no other answer was larger, so a cap may have cut this one`,
+      `nothing proves that the table has no more than ${countText(rows, "row")}: it cannot be asked for up to an instant, and ${why}`,
       {
         hint: "Have the gateway serve storage facts, both time bounds or pages for it, and describe them in the profile; or archive the run together with others that have larger tables.",
       },
     );
   }
-  throw new RunvaultError(
+  return new RunvaultError(
     "unverified",
-    `nothing proves that ts_event ${end.from} (${formatTime(end.from)}) has no more than ${countText(end.rows, "row")}: no other answer was larger, so a cap may have ended this one`,
+    `nothing proves that ts_event ${end.from} (${formatTime(end.from)}) has no more than ${countText(rows, "row")}: ${why}`,
     {
-      hint: "Archive the run together with others that have larger tables, for example with INSTANCE --finished.",
+      hint: isCapped
+        ? "Raise the gateway's cap on answers, or have it serve storage facts."
+        : "Archive the run together with others that have larger tables, for example with INSTANCE --finished.",
     },
   );
 }

@@ -1,6 +1,8 @@
 import type { KnownSource } from "../../archive/sources.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import type { AnswerSize } from "../plan/answer-size.ts";
 import { day, type Rung, type RungKind } from "./rungs.ts";
 
 /** What the archive remembers of a source, as far as proofs need it. */
@@ -12,6 +14,12 @@ interface SourceMemory {
 
 /** Of runs that have equally many rows each, these are asked about. */
 const timesEnough = 3;
+
+/** Answers that are kept of a table, of those that none was larger than in all that is measured. */
+const mostAnswers = 32;
+
+/** What comes behind a cap: how far one row reaches beyond the largest that was seen, at most. */
+const room = 1.25;
 
 /**
  * What was seen of one source: by a command over all of its runs, and what the archive remembers. An answer of nothing
@@ -34,10 +42,13 @@ export class SeenSource {
   #keepsToBounds: Promise<boolean> | undefined;
   /** False once bounds from 1970 to 2100 were refused, or brought nothing where rows were. */
   takesWideBounds = true;
-  /** Tables whose route was seen to stop short of rows behind an answer. */
-  readonly #capped = new Set<TableName>();
-  /** The largest answers of this command, by table. */
+  /** Tables whose route was seen to stop short of rows behind an answer: the fewest milliseconds that such a one took. */
+  readonly #capped = new Map<TableName, number>();
+  /** The most rows and the most bytes of answers of this command, by table. */
   readonly #own = new Map<TableName, KnownSource["largest"]>();
+  /** Answers of this command, by table, that none was larger than. */
+  readonly #answers = new Map<TableName, readonly AnswerSize[]>();
+  readonly #longestLine = new Map<TableName, number>();
 
   /** `empty` are the tables of which the operator says now that they hold no rows, in each run of the command. */
   constructor(known: SourceMemory = { routes: [], empty: {} }, empty: readonly TableName[] = []) {
@@ -55,10 +66,40 @@ export class SeenSource {
   }
 
   /** Takes note of an answer that ended whole; `spanNs` lies between its first row and its last. */
-  answered(table: TableName, rows: number, bytes: number, spanNs = 0n): void {
+  answered(table: TableName, size: AnswerSize, spanNs = 0n): void {
+    const { rows, bytes } = size;
     if (rows > 0) this.#routes.add(table);
     if (spanNs > this.#spanned) this.#spanned = spanNs;
-    this.#own.set(table, larger(this.largestOf(table), { rows, bytes }));
+    this.#own.set(table, larger(this.#largestOf(table), { rows, bytes }));
+    const answers = this.#answers.get(table) ?? [];
+    if (answers.some((one) => isWithinSize(size, one))) return;
+    const others = answers.filter((one) => !isWithinSize(one, size));
+    this.#answers.set(table, [...others, size].slice(-mostAnswers));
+  }
+
+  /** Takes note of the longest line of some of a table's rows. */
+  sawLine(table: TableName, bytes: number): void {
+    this.#longestLine.set(table, Math.max(bytes, this.longestLineOf(table)));
+  }
+
+  longestLineOf(table: TableName): number {
+    return this.#longestLine.get(table) ?? 0;
+  }
+
+  /** What was seen of a table's answers, for a command that goes on with this one's work. */
+  answersOf(table: TableName): Pick<ScanRecord, "answers" | "longestLine" | "cutMs"> {
+    return {
+      answers: [...(this.#answers.get(table) ?? [])],
+      longestLine: this.longestLineOf(table),
+      cutMs: this.#capped.get(table) ?? null,
+    };
+  }
+
+  /** Takes note of what an interrupted command saw. */
+  resume(table: TableName, { answers, longestLine, cutMs }: ReturnType<SeenSource["answersOf"]>): void {
+    for (const size of answers) this.answered(table, size);
+    this.sawLine(table, longestLine);
+    if (cutMs !== null) this.foundCap(table, cutMs);
   }
 
   /** The longest time between two rows of one answer: windows so long are answered from their beginning to their end. */
@@ -76,7 +117,21 @@ export class SeenSource {
    * as small as this. A route that stops short may have a cap of its own, so that only its own answers count.
    */
   gaveMoreThan(table: TableName, rows: number, bytes: number): boolean {
-    return isMore(this.#capped.has(table) ? this.largestOf(table) : this.#largestOwn, rows, bytes);
+    return isMore(this.#capped.has(table) ? this.#largestOf(table) : this.#largestOwn, rows, bytes);
+  }
+
+  /**
+   * True when one answer of the table was larger by a quarter in all that a cap may count, and by more than the row that
+   * a cap on bytes would have had no room for. Such a row is as long as `longestLine` at most, and compresses as that answer does.
+   */
+  hadRoomFor(table: TableName, { rows, bytes, wireBytes }: AnswerSize, longestLine: number): boolean {
+    return (this.#answers.get(table) ?? []).some(
+      (one) =>
+        one.rows >= rows * room &&
+        one.bytes >= Math.max(bytes * room, bytes + longestLine * room) &&
+        one.wireBytes >=
+          Math.max(wireBytes * room, wireBytes + (longestLine * room * one.wireBytes) / one.bytes),
+    );
   }
 
   /** The same of answers before this command, where none of its own stopped short: a cap may be newer than those. */
@@ -118,9 +173,14 @@ export class SeenSource {
     return await this.#keepsToBounds;
   }
 
-  /** Takes note of an answer that stopped short of rows behind it. */
-  foundCap(table: TableName): void {
-    this.#capped.add(table);
+  /** Takes note of an answer that stopped short of rows behind it, and how long it took where that is known. */
+  foundCap(table: TableName, ms = 0): void {
+    this.#capped.set(table, Math.min(ms, this.#capped.get(table) ?? ms));
+  }
+
+  /** The fewest milliseconds of an answer of the table that stopped short; 0 where none is known. */
+  cutMsOf(table: TableName): number {
+    return this.#capped.get(table) ?? 0;
   }
 
   get isCapped(): boolean {
@@ -132,7 +192,7 @@ export class SeenSource {
   }
 
   /** The most rows and the most bytes of one answer of the table, in this command. */
-  largestOf(table: TableName): KnownSource["largest"] {
+  #largestOf(table: TableName): KnownSource["largest"] {
     return this.#own.get(table) ?? { rows: 0, bytes: 0 };
   }
 
@@ -190,6 +250,10 @@ export class SeenSource {
 
 function isMore(most: KnownSource["largest"], rows: number, bytes: number): boolean {
   return most.rows >= rows * 1.25 && most.bytes >= bytes * 1.25;
+}
+
+function isWithinSize(one: AnswerSize, other: AnswerSize): boolean {
+  return one.rows <= other.rows && one.bytes <= other.bytes && one.wireBytes <= other.wireBytes;
 }
 
 function larger(one: KnownSource["largest"], other: KnownSource["largest"]): KnownSource["largest"] {

@@ -319,8 +319,8 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   );
   for (const { name } of open) {
     // what an interrupted job saw of the source counts as well
-    const { largest } = journal.held.of(name).fullScan ?? {};
-    if (largest !== undefined) seen.answered(name, largest.rows, largest.bytes);
+    const { fullScan } = journal.held.of(name);
+    if (fullScan !== null) seen.resume(name, fullScan);
   }
   const isNumberedHere = (table: Table) => routeOf(source, table).numbers !== "given";
   const context: RunContext = {

@@ -60,6 +60,10 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
   #wake: (() => void) | undefined;
   #waitedMs = 0;
   #waitingSinceMs: number | undefined;
+  #firstByteMs: number | undefined;
+  #pausedMs = 0;
+  #pausedSinceMs: number | undefined;
+  #arrivalMs: number | undefined;
 
   constructor(controller: BodyFlow) {
     this.#controller = controller;
@@ -72,12 +76,21 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     );
   }
 
+  /** From the first byte to the last, less the time in which the reader held it back; undefined until it came whole. */
+  get arrivalMs(): number | undefined {
+    return this.#arrivalMs;
+  }
+
   push(chunk: Buffer): void {
     if (this.#ended) return;
+    this.#firstByteMs ??= performance.now();
     this.#queue.push(chunk);
     this.#queuedBytes += chunk.length + chunkCost;
     this.receivedBytes += chunk.length;
-    if (this.#queuedBytes >= pauseAtBytes) this.#controller.pause();
+    if (this.#queuedBytes >= pauseAtBytes) {
+      this.#pausedSinceMs ??= performance.now();
+      this.#controller.pause();
+    }
     this.#wake?.();
   }
 
@@ -86,6 +99,11 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     if (this.#ended) return;
     this.#ended = true;
     this.#error = error;
+    if (error === undefined) {
+      const now = performance.now();
+      const pausedMs = this.#pausedMs + now - (this.#pausedSinceMs ?? now);
+      this.#arrivalMs = now - (this.#firstByteMs ?? now) - pausedMs;
+    }
     this.#wake?.();
   }
 
@@ -147,7 +165,10 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
       this.#next = 0;
     }
     this.#queuedBytes -= chunk.length + chunkCost;
-    if (this.#queuedBytes <= resumeAtBytes && !this.#ended) this.#controller.resume();
+    if (this.#queuedBytes > resumeAtBytes || this.#ended) return;
+    if (this.#pausedSinceMs !== undefined) this.#pausedMs += performance.now() - this.#pausedSinceMs;
+    this.#pausedSinceMs = undefined;
+    this.#controller.resume();
   }
 }
 

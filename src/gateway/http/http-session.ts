@@ -3,7 +3,7 @@ import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { Pieces } from "../../model/pieces.ts";
 import { withRetries } from "../../model/retry/retry.ts";
 import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
-import type { RunRef } from "../../model/source.ts";
+import type { RowRequest, RunRef } from "../../model/source.ts";
 import { createScrubber, type Scrubber } from "../../model/text/scrubber.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type GatewayAddress, readAddress } from "../address.ts";
@@ -252,8 +252,8 @@ export class HttpSession implements AsyncDisposable {
   }
 
   /** What holds the rows of one listing to the least rate. */
-  rowRate(place: ErrorPlace): RowRate {
-    return new RowRate(this.options.leastRate, place);
+  rowRate(place: ErrorPlace, onBody?: RowRequest["onBody"]): RowRate {
+    return new RowRate(this.options.leastRate, place, onBody);
   }
 
   /** Refuses an answer whose end HTTP does not show, `what` being what it holds: a cut would look like its end. */

@@ -1,4 +1,5 @@
 import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import type { RowRequest } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import type { AnswerBody } from "./answer.ts";
 
@@ -17,19 +18,32 @@ export interface LeastRate {
 export class RowRate {
   readonly #least: LeastRate | undefined;
   readonly #place: ErrorPlace;
+  readonly #onBody: RowRequest["onBody"];
   /** Since the last window ended, in bodies that ended before the one at hand. */
   #waitedMs = 0;
   #bytes = 0;
 
-  constructor(least: LeastRate | undefined, place: ErrorPlace) {
+  constructor(least: LeastRate | undefined, place: ErrorPlace, onBody?: RowRequest["onBody"]) {
     this.#least = least;
     this.#place = place;
+    this.#onBody = onBody;
   }
 
-  /** Watches a body until disposed: too slow, it ends with `too_slow`. */
+  /** Watches a body until disposed: too slow, it ends with `too_slow`. One that came whole by then is told of. */
   watch(body: AnswerBody): Disposable {
+    const stop = this.#hold(body);
+    return {
+      [Symbol.dispose]: () => {
+        stop();
+        const { receivedBytes: bytes, arrivalMs: ms } = body;
+        if (ms !== undefined) this.#onBody?.({ bytes, ms });
+      },
+    };
+  }
+
+  #hold(body: AnswerBody): () => void {
     const least = this.#least;
-    if (least === undefined) return { [Symbol.dispose]: () => {} };
+    if (least === undefined) return () => {};
     let from = { waitedMs: 0, bytes: 0 };
     const waited = () => this.#waitedMs + body.waitedMs - from.waitedMs;
     const came = () => this.#bytes + body.receivedBytes - from.bytes;
@@ -44,12 +58,10 @@ export class RowRate {
     // pages may each be over before a window is
     look();
     const timer = setInterval(look, Math.min(1_000, least.windowMs));
-    return {
-      [Symbol.dispose]: () => {
-        clearInterval(timer);
-        this.#waitedMs = waited();
-        this.#bytes = came();
-      },
+    return () => {
+      clearInterval(timer);
+      this.#waitedMs = waited();
+      this.#bytes = came();
     };
   }
 

@@ -1,4 +1,5 @@
 import type { ErrorPlace } from "../../model/error.ts";
+import type { RowRequest } from "../../model/source.ts";
 import type { Answer, AnswerHeaders } from "../http/answer.ts";
 import { decodedBody } from "../http/decode.ts";
 import { type ErrorReading, errorFromAnswer } from "../http/error-answer.ts";
@@ -64,10 +65,14 @@ export class RestClient {
   }
 
   /** The bytes of a row answer as they come, decoded; none for 204. Retries until the first byte is out, never after. */
-  async *rows(call: RestCall, context: RequestContext): AsyncGenerator<Uint8Array, undefined> {
+  async *rows(
+    call: RestCall,
+    context: RequestContext,
+    onBody?: RowRequest["onBody"],
+  ): AsyncGenerator<Uint8Array, undefined> {
     const { place, signal } = context;
     using _place = await this.#session.gate.rows(signal);
-    await using answer = await this.openRows(call, context, this.#session.rowRate(place));
+    await using answer = await this.openRows(call, context, this.#session.rowRate(place, onBody));
     yield* answer.chunks();
   }
 

@@ -136,7 +136,7 @@ export function restSource(session: HttpSession): GatewaySource {
         url: session.address.label + call.path,
       };
       try {
-        yield* client.rows(call, { place, signal: scope.signal });
+        yield* client.rows(call, { place, signal: scope.signal }, request.onBody);
       } catch (thrown) {
         throw withinReach(thrown, place);
       }

@@ -79,7 +79,7 @@ export async function* profileRows(
   const { session, route } = source;
   session.options.onRowBuffers?.();
   using _place = await session.gate.rows(signal);
-  const reading = { place, signal, rate: session.rowRate(place) };
+  const reading = { place, signal, rate: session.rowRate(place, request.onBody) };
   const { instanceId, runId, final, limit, onTotal } = request;
   const run = { instanceId, runId, final };
   const asked = { run, filters, ...checkedBounds(request), wanted: limit, onTotal };

@@ -40,6 +40,8 @@ export interface PageReading {
   readonly signal: AbortSignal;
   /** Most rows in all. */
   readonly limit: number;
+  /** Most rows of one page; as many as fit unless said. */
+  readonly pageRows?: number | undefined;
   /** What all pages together are held to. */
   readonly rate: RowRate;
 }
@@ -161,7 +163,7 @@ function fetchLines(
  */
 async function attemptPage(
   source: PageSource,
-  { session, client, rules, rate }: PageReading,
+  { session, client, rules, rate, pageRows = Number.POSITIVE_INFINITY }: PageReading,
   token: string,
   wanted: number,
   context: Parameters<RpcClient["call"]>[1],
@@ -169,7 +171,7 @@ async function attemptPage(
   const { method, size, layout } = source;
   let refusedRows: number | undefined;
   for (;;) {
-    const rows = Math.min(size.rows, wanted);
+    const rows = Math.min(size.rows, wanted, pageRows);
     const request = source.request(rows, token);
     const isSized = source.isSized !== false;
     const mostBytes = rows === 1 || !isSized ? loneRowBytes : rules.pageBytes;

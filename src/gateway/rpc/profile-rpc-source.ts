@@ -230,7 +230,7 @@ export function profileRpcSource(
       const { signal } = scope;
       using _place = await session.gate.rows(signal);
       const place = placeOf(route, { ...placeOfRun(request), table: table.name });
-      const reading = { place, signal, rate: session.rowRate(place) };
+      const reading = { place, signal, rate: session.rowRate(place, request.onBody) };
       const { instanceId, runId } = request;
       const asked = { run: { instanceId, runId }, filters, ...checkedBounds(request) };
       const { clipFrom, clipTo } = writeBounds(boundsForm(route), asked);

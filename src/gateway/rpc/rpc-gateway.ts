@@ -213,7 +213,8 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
             place: placeOf(method, route),
             signal,
             limit: request.limit ?? Number.POSITIVE_INFINITY,
-            rate: session.rowRate(placeOf(method, route)),
+            pageRows: request.pageRows,
+            rate: session.rowRate(placeOf(method, route), request.onBody),
           });
         } catch (thrown) {
           throw withinReach(thrown, route);
