@@ -9,27 +9,10 @@ import { at, hours, run, TableWorld } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
 import { type CappedGatewayOptions, serveCapped } from "../fixtures/source/capped-gateway.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
+import { eventsOf, randomFrom } from "../fixtures/source/sized-events.ts";
 
-/** Events, each as long as the size says, and as hard to pack as letters at random. */
-function events(sizes: readonly number[], times: readonly number[], symbols = ["A"]): ArrayRow[] {
-  const random = randomFrom(1);
-  const letter = () => String.fromCharCode(97 + Math.floor(random() * 26));
-  return rowsAt(run, "events", times.map(at), symbols).map((row, i) => {
-    const text = Array.from({ length: sizes[i]! }, letter).join("");
-    return { ...row, line: row.line.replace(/"message":"[^"]*"/, `"message":"${text}"`) };
-  });
-}
-
-/** Numbers from 0 to 1 by a seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
+const events = (sizes: readonly number[], times: readonly number[], symbols = ["A"]) =>
+  eventsOf(run, sizes, times.map(at), symbols, randomFrom(1));
 
 const alike = <T>(count: number, value: T) => Array<T>(count).fill(value);
 
@@ -66,3 +49,64 @@ describe("a last timestamp that a cap cut, with a small row ahead of it in the r
     expect(table.error).toMatch(/^nothing proves that ts_event \d+ .* has no more than \d+ rows/);
   });
 });
+
+describe("a last timestamp where answers of its table stop short", () => {
+  // rows of the end take four times as long as those ahead, whose answers are so much larger
+  const slow = [...hours(200), ...hours(10, 300), ...alike(60, 500)];
+  const rowMs = ({ ts }: ArrayRow) => (ts < at(300) ? 0.5 : 2);
+
+  it("is not COMPLETE where it took as long as those, though answers were larger: a cap may be one of time", async () => {
+    const rows = events(alike(270, 20), slow);
+    expect(stateOf(await archived(rows, { cap: { ms: 40 }, rowMs }))).toMatchObject({ state: "UNVERIFIED" });
+  });
+
+  it("is COMPLETE where it took less, and an answer was larger in rows, text and bytes on the wire", async () => {
+    const end = slow.slice(0, -52);
+    const rows = events(alike(end.length, 20), end);
+    const larger = { state: "COMPLETE", restsOn: "larger answers than its last timestamp takes" };
+    expect(stateOf(await archived(rows, { cap: { ms: 40 }, rowMs }))).toMatchObject(larger);
+    // each answer but the last one was cut at as many rows
+    const half = events(alike(1500, 20), [...hours(1000), ...alike(500, 2000)]);
+    expect(stateOf(await archived(half, { cap: { rows: 1000 }, isCompressed: true }))).toMatchObject(larger);
+  });
+
+  it("is not COMPLETE by answers of more rows, where these are small", async () => {
+    // three of the large rows fit, and leave less room than one of them takes
+    const rows = events([...alike(200, 0), ...alike(9, 7000)], [...hours(200), ...alike(9, 500)]);
+    expect(stateOf(await archived(rows, { cap: { text: 28_500 } }))).toMatchObject({ state: "UNVERIFIED" });
+  });
+
+  it("is COMPLETE where one row is held behind others, unless a cap gives hardly more", async () => {
+    const rows = events(alike(30, 20), hours(30));
+    expect(stateOf(await archived(rows, { cap: { rows: 4 } }))).toMatchObject({ state: "COMPLETE" });
+    expect(stateOf(await archived(rows, { cap: { rows: 1 } }))).not.toMatchObject({ state: "COMPLETE" });
+  });
+
+  // four rows ahead and sixty at the end, of which an answer of 62 leaves room for two
+  const parted = (count: number) =>
+    events(alike(count + 4, 20), [...alike(4, 90), ...alike(count, 500)], ["A", "B", "C"]);
+  const resources = (...symbols: string[]) => symbols.map((symbol) => ({ table: "events", symbol }));
+
+  it("is COMPLETE by its parts where a list names all values, each part shown, and not without the list", async () => {
+    const cap = { rows: 62 };
+    const listed = await archived(parted(60), { cap, resources: resources("A", "B", "C", "D") });
+    expect(stateOf(listed)).toMatchObject({ state: "COMPLETE", restsOn: expect.stringMatching(/^parts of/) });
+    expect(stateOf(await archived(parted(60), { cap }))).toMatchObject({ state: "UNVERIFIED" });
+    expect(stateOf(await archived(parted(60), { cap, resources: resources("A", "B") }))).toMatchObject({
+      state: "UNVERIFIED",
+    });
+  });
+
+  it("is INCOMPLETE, and named, where a part has rows of a value that was cut off", async () => {
+    const rows = parted(70).map((row, i) => (i < 66 ? row : withSymbol(row, "D")));
+    const table = await archived(rows, { cap: { rows: 62 }, resources: resources("A", "B", "C", "D") });
+    expect(stateOf(table)).toMatchObject({
+      state: "INCOMPLETE",
+      error: expect.stringMatching(/^the gateway gives 62 rows at ts_event \d+/),
+    });
+  });
+});
+
+function withSymbol(row: ArrayRow, symbol: string): ArrayRow {
+  return { ...row, symbol, line: row.line.replace(`"symbol":"${row.symbol}"`, `"symbol":"${symbol}"`) };
+}
