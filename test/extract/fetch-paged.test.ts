@@ -30,10 +30,15 @@ const rows = rowsAt(run, "metrics", times, [""]).map((row) => ({
   line: row.line.replace(/"(resource_key|account|portfolio)":"[^"]*"/g, '"$1":"same"'),
 }));
 
-/** Archives from a gateway that gives at most four rows an answer. */
-async function archived(name: string, transport: TransportChoice, manners: Manners) {
-  const source = new ArraySource(run, new Map([["metrics", rows]]), manners);
-  const server = await serve({ source, host: "127.0.0.1", port: 0, maxRowsPerAnswer: 4 });
+/** Archives from a gateway that gives at most four rows an answer, or as many as are said. */
+async function archived(
+  name: string,
+  transport: TransportChoice,
+  manners: Manners,
+  { held = rows, cap = 4 } = {},
+) {
+  const source = new ArraySource(run, new Map([["metrics", held]]), manners);
+  const server = await serve({ source, host: "127.0.0.1", port: 0, maxRowsPerAnswer: cap });
   try {
     await using gateway = openGateway({ baseUrl: server.url, retry: quickRetry({ retries: 0 }) }, transport);
     const archive = await openArchive(join(folder, name), { create: true });
@@ -73,6 +78,18 @@ describe.each([
   test("is named where there are only answers", async () => {
     const { table } = await archived(`rest ${how}`, "rest", manners);
     expect(latestView(table)).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
+  });
+});
+
+test("a last timestamp that an answer hardly holds is shown whole by pages of half as many rows at most, and by no larger ones", async () => {
+  // an answer has room for one row ahead of the ten
+  const world = { held: rows.slice(0, 12), cap: 11 };
+  const rest = await archived("rest end", "rest", { literal: true }, world);
+  expect(latestView(rest.table).state).toBe("UNVERIFIED");
+  const { table } = await archived("auto end", "auto", { literal: true }, world);
+  expect(latestView(table)).toMatchObject({
+    state: "COMPLETE",
+    certificate: { restsOn: [expect.anything(), "pages that end behind the same rows as its answers"] },
   });
 });
 

@@ -44,6 +44,8 @@ test.each(["rest", "rpc"] as const)(
       expect(bytes).toBe(received);
       expect(bytes).toBeLessThan(text / 2);
       expect(bodies.length === 1).toBe(transport === "rest");
+      const small = await heard(gateway, { ...run, table: "fills", pageRows: 300 });
+      expect(small.bodies).toHaveLength(transport === "rest" ? 1 : 9);
     } finally {
       await server.close();
     }
