@@ -48,6 +48,19 @@ describe("a last timestamp that a cap cut, with a small row ahead of it in the r
     expect(table).toMatchObject({ state: "UNVERIFIED" });
     expect(table.error).toMatch(/^nothing proves that ts_event \d+ .* has no more than \d+ rows/);
   });
+
+  it("is not COMPLETE either where the command that met the cap was killed ahead of the proof", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, new Map([["events", [...smallAhead]]]), {
+      ...{ literal: true, capBytes: 24_000, times: { started: at(0), ended: at(1000) } },
+    });
+    await tables.archiveUntil(source, "segment-journalled", 1);
+    const scans = () => source.asked.filter(({ from }) => from === undefined).length;
+    const before = scans();
+    const { manifest } = await tables.archiveRun(source);
+    expect(scans()).toBe(before);
+    expect(stateOf(manifest.tables.events!)).toMatchObject({ state: "UNVERIFIED" });
+  });
 });
 
 describe("a last timestamp where answers of its table stop short", () => {
