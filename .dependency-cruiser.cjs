@@ -175,6 +175,7 @@ const folders = {
   "extract/plan": {
     doors: ["plan-run", "plan-runs"],
     within: [
+      "answer-size",
       "ask-plan",
       "changed-windows",
       "committed-table",
@@ -182,6 +183,7 @@ const folders = {
       "full-scan",
       "held-window",
       "line-bag",
+      "listed-filters",
       "plan",
       "round-number",
       "route",
