@@ -1,3 +1,4 @@
+// @module-tag slow
 import { expect, test } from "vitest";
 import type { Gateway } from "../../src/gateway/gateway.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
