@@ -32,7 +32,7 @@ const scanSchema = z.strictObject({
       isAll: z.literal(true).optional(),
     }),
   ),
-  /** Answers of the table that none was larger than, its longest line and, where any stopped short, the fewest milliseconds of one that did: a later command has not seen them. */
+  /** Answers of the table that no other was larger than: a later command has not seen them. */
   answers: z.array(
     z.strictObject({
       rows: z.int().nonnegative(),
@@ -41,6 +41,7 @@ const scanSchema = z.strictObject({
     }),
   ),
   longestLine: z.int().nonnegative(),
+  /** The fewest milliseconds that an answer took which stopped short; null where none did. */
   cutMs: z.number().nonnegative().nullable(),
 });
 export type ScanRecord = z.infer<typeof scanSchema>;

@@ -7,7 +7,7 @@ export const grounds = {
   emptyEnds: (window: Window) => `outer ends empty on ${windowText(window)}`,
   largerAnswers: "larger answers than its last timestamp takes",
   singleRow: "a last timestamp of one row, and no answer that a cap ended",
-  heldWithMore: "an answer that held its last timestamp with more ahead of it than a cap leaves room for",
+  heldWithMore: "an answer that held its last timestamp with more before it than a cap leaves room for",
   parts: "parts of its last timestamp by a filter whose values the gateway lists",
   pages: "pages that end behind the same rows as its answers",
   cameWhole: "the table as it came whole, for its route takes no time bounds",
