@@ -2,6 +2,7 @@ import { chmod, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
 import { literal } from "../duckdb/sql.ts";
 import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
@@ -10,6 +11,7 @@ import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
 import type { Layout } from "./layout.ts";
 import { manifestPaths } from "./manifest/manifest-paths.ts";
+import { mendLockFile } from "./mend-lock-file.ts";
 import { namesIn } from "./storage/names-in.ts";
 import { permissionsAt } from "./storage/permissions.ts";
 import {
@@ -183,6 +185,7 @@ export async function lockFile(
     held.delete(file);
     const message = cause instanceof Error ? cause.message : String(cause);
     if (isConflict(message)) throw locked(pidIn(message), cause);
+    if (cause instanceof RunvaultError) throw cause;
     if (/permission denied|read-only/i.test(message)) {
       throw new RunvaultError("storage_forbidden", "the lock file cannot be opened for writing", {
         cause,
@@ -197,7 +200,9 @@ export async function lockFile(
         hint: "Remove the file while no job is running: it holds no data, and the next job makes it again.",
       });
     }
-    throw RunvaultError.from(cause, { place: { file } });
+    const isSystems = (cause as NodeJS.ErrnoException).code !== undefined;
+    const error = isSystems ? RunvaultError.from(cause) : duckDBError(cause, "the lock file cannot be made");
+    throw error.at({ file });
   }
 }
 
@@ -245,7 +250,7 @@ function isGone(message: string): boolean {
 }
 
 function isTorn(message: string): boolean {
-  return /not a valid DuckDB database|Serialization Error|corrupt/i.test(message);
+  return /not a valid DuckDB database|Could not read enough bytes|Serialization Error|corrupt/i.test(message);
 }
 
 function pidIn(message: string): string | undefined {
@@ -266,6 +271,7 @@ async function attach(locks: DuckDBConnection, layout: Layout, file: string): Pr
       // another process removed the file or its folder, or is making it
       const isPassing = isGone(message) || isTorn(message);
       if (!isPassing || performance.now() >= lastMs) throw error;
+      if (isTorn(message)) await mendLockFile(file);
       await setTimeout(5);
       continue;
     }

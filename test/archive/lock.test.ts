@@ -1,4 +1,4 @@
-import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -82,6 +82,35 @@ test("a run that another has for a moment is waited for, and its signal ends the
   const first = await Promise.race([waiting, all]);
   await first[Symbol.asyncDispose]();
   for (const held of await Promise.all([waiting, all])) if (held !== first) await held[Symbol.asyncDispose]();
+});
+
+// an empty file, or one of a single header, ended every later command on the run with "damaged"
+test.each([
+  ["nothing", (_: Buffer) => Buffer.alloc(0)],
+  ["one header", (whole: Buffer) => whole.subarray(0, 4096)],
+  ["two headers", (whole: Buffer) => whole.subarray(0, 8192)],
+  ["zeros", (whole: Buffer) => Buffer.alloc(whole.length)],
+])(
+  "a lock's file of which a full disk left %s is made whole where it is, and is one lock",
+  async (_, cut) => {
+    const file = layout.lockFile(run);
+    {
+      await using _lock = await lockRun(layout, run);
+      await copyFile(file, join(folder, "whole"));
+    }
+    await writeFile(file, cut(await readFile(join(folder, "whole"))));
+    const { ino } = await stat(file);
+    await using _lock = await lockRun(layout, run);
+    expect((await stat(file)).ino).toBe(ino);
+    await expect(lockRunNow(layout, run)).rejects.toMatchObject({ code: "locked" });
+  },
+);
+
+test("what somebody else put in the place of a lock's file stays, and is called damaged", async () => {
+  await mkdir(dirname(layout.lockFile(run)), { recursive: true });
+  await writeFile(layout.lockFile(run), "notes of mine\n");
+  await expect(lockRun(layout, run)).rejects.toMatchObject({ code: "archive_damaged" });
+  expect(await readFile(layout.lockFile(run), "utf8")).toBe("notes of mine\n");
 });
 
 test("a lock whose file was removed meanwhile is given back without a word", async () => {

@@ -85,8 +85,9 @@ export async function lockOfReader(layout: Layout, file: string): Promise<AsyncD
   try {
     return await lockFile(layout, file, "reads this archive", {});
   } catch (error) {
-    // cut off by a kill while it was made
-    const isTorn = error instanceof RunvaultError && error.code === "archive_damaged";
-    return isTorn ? { [Symbol.asyncDispose]: async () => {} } : null;
+    // cut off while it was made: there is no room to make it again, or it is none of ours
+    const isNobodys =
+      error instanceof RunvaultError && (error.code === "archive_damaged" || error.code === "storage_full");
+    return isNobodys ? { [Symbol.asyncDispose]: async () => {} } : null;
   }
 }
