@@ -135,6 +135,9 @@ export interface WiderColumn {
   readonly column: string;
   /** Such as `DECIMAL(38,18)`. */
   readonly type: string;
+  /** The most digits that its values have before the point, and after it. */
+  readonly whole: number;
+  readonly scale: number;
 }
 
 export interface ErrorDetails {
@@ -148,8 +151,8 @@ export interface ErrorDetails {
   readonly status?: number;
   /** The capability that is missing, named as in the gateway's Capabilities. */
   readonly capability?: string;
-  /** With a value that its column cannot hold: what would hold it. */
-  readonly wider?: WiderColumn;
+  /** With a value that its column cannot hold: the columns that are too narrow, and what would hold their values. */
+  readonly wider?: readonly WiderColumn[];
   /** Whom it concerns, where these are fewer than its code says. */
   readonly scope?: Scope;
 }
@@ -163,7 +166,7 @@ export class RunvaultError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly status: number | undefined;
   readonly capability: string | undefined;
-  readonly wider: WiderColumn | undefined;
+  readonly wider: readonly WiderColumn[] | undefined;
   readonly scope: Scope;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {

@@ -1,4 +1,4 @@
-import { type ExactTypes, exactType } from "../model/profile/exact-types.ts";
+import { digitsOf, type ExactTypes, exactType, hasRoom } from "../model/profile/exact-types.ts";
 import type { Column, Table } from "../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
@@ -431,10 +431,8 @@ function unfitType(column: Column, value: string, exactTypes: ExactTypes): strin
     case "double":
       return specialDoublePattern.test(value) || Number.isFinite(Number(value)) ? undefined : "double";
     case "exact": {
-      const { precision, scale } = exactType(exactTypes, column.name);
-      const [whole = "", fraction = ""] = value.replace(/^-?0*/, "").split(".");
-      const fits = whole.length <= precision - scale && fraction.replace(/0+$/, "").length <= scale;
-      return fits ? undefined : `DECIMAL(${precision},${scale})`;
+      const type = exactType(exactTypes, column.name);
+      return hasRoom(type, digitsOf(value)) ? undefined : `DECIMAL(${type.precision},${type.scale})`;
     }
     case "string":
       return undefined;

@@ -199,7 +199,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     price('"1.2345678901"'),
     "fills.price",
     "1.2345678901",
-    /new archive.*--decimal fills\.price=19,10`/,
+    /new archive.*--decimal fills\.price=38,20`/,
   ],
   [
     "ten digits before the point",
@@ -207,7 +207,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     price('"-1234567890"'),
     "fills.price",
     "-1234567890",
-    /--decimal fills\.price=19,9`/,
+    /--decimal fills\.price=38,19`/,
   ],
   [
     "a price of a thousand digits",

@@ -140,6 +140,24 @@ describe("a widened column", () => {
     expect(await under.committedText()).toEqual(before);
   });
 
+  // a value with 17 decimals had the column take 20 digits before the point, which no later value with 19 could have back
+  test("moves digits that no archived value needs to the other side of the point, and no others", async () => {
+    await under.archiveFills(run, "0.05234567890123456");
+    expect((await under.command("rebuild", "--widen", "fills.price=38,18")).status).toBe(0);
+    await under.archiveFills(run, "0.05234567890123456");
+    expect(await under.command("rebuild", "--widen", "fills.price=38,30")).toMatchObject({ status: 0 });
+    await under.archive.refresh();
+    expect(under.archive.exactTypes("fills").price).toBe("DECIMAL(38,30)");
+    await under.expectVerifiedDeep(run);
+    const before = await under.committedText();
+    for (const lossy of ["38,16", "37,30"]) {
+      const { status, stderr } = await under.command("rebuild", "--widen", `fills.price=${lossy}`);
+      expect({ status, stderr }).toMatchObject({ status: 2 });
+      expect(stderr).toContain(`fills.price is DECIMAL(38,30), and DECIMAL(${lossy}) cannot hold all`);
+    }
+    expect(await under.committedText()).toEqual(before);
+  });
+
   test.each([
     ["DECIMAL(15,9)", "DECIMAL(38,18)"],
     ["DECIMAL(30,20)", "DECIMAL(38,20)"],

@@ -1,4 +1,5 @@
-import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { type ErrorPlace, RunvaultError, type WiderColumn } from "../../model/error.ts";
+import { digitsOf, widerType } from "../../model/profile/exact-types.ts";
 import { type CheckedLine, type LineRules, shorten } from "../../row/strict-line.ts";
 
 /** The error for a line that is no proper row of the run. */
@@ -7,7 +8,6 @@ export function rowError(
   rules: LineRules,
   place: ErrorPlace,
 ): RunvaultError {
-  const { table } = rules;
   switch (checked.kind) {
     case "bad":
       return new RunvaultError("malformed_row", checked.reason, { place });
@@ -22,32 +22,36 @@ export function rowError(
         },
       );
     }
-    case "range": {
-      const column = `${table.name}.${checked.column}`;
-      const wider = checked.type.startsWith("DECIMAL") ? widthFor(checked.value, checked.type) : null;
-      return new RunvaultError(
-        "value_out_of_range",
-        `${column} of row seq ${checked.seq} is ${shorten(checked.value)}, which ${checked.type} cannot hold`,
-        {
-          place,
-          ...(wider === null
-            ? {}
-            : { wider: { table: table.name, column: checked.column, type: `DECIMAL(${wider})` } }),
-          hint:
-            wider !== null
-              ? `Archive the run again with \`--widen auto\`, or after \`runvault rebuild --widen ${column}=${wider}\`; a new archive takes \`--decimal ${column}=${wider}\`.`
-              : "Have the gateway's operator correct this value: no column type can hold it.",
-        },
-      );
-    }
+    case "range":
+      return rangeError(checked, rules, place);
   }
 }
 
-/** `WIDTH,SCALE` of the narrowest decimal that holds the value and all that `type` holds; null where none does. */
-function widthFor(value: string, type: string): string | null {
-  const [precision = 0, scale = 0] = (type.match(/\d+/g) ?? []).map(Number);
-  const [whole = "", fraction = ""] = value.replace(/^-?0*/, "").split(".");
-  const wideScale = Math.max(scale, fraction.replace(/0+$/, "").length);
-  const width = Math.max(precision - scale, whole.length) + wideScale;
-  return width <= 38 ? `${width},${wideScale}` : null;
+function rangeError(
+  { column, value, type, seq }: Extract<CheckedLine, { kind: "range" }>,
+  { table }: LineRules,
+  place: ErrorPlace,
+): RunvaultError {
+  const message = `${table.name}.${column} of row seq ${seq} is ${shorten(value)}, which ${type} cannot hold`;
+  const digits = digitsOf(value);
+  const wider = type.startsWith("DECIMAL") ? widerType(type, digits) : null;
+  if (wider !== null)
+    return tooNarrow(message, place, [{ table: table.name, column, type: wider, ...digits }]);
+  return new RunvaultError("value_out_of_range", message, {
+    place,
+    hint: "Have the gateway's operator correct this value: no column type can hold it.",
+  });
+}
+
+/** The error for values that other types of their columns would hold. */
+export function tooNarrow(message: string, place: ErrorPlace, wider: readonly WiderColumn[]): RunvaultError {
+  const flags = (flag: string) =>
+    wider
+      .map(({ table, column, type }) => `${flag} ${table}.${column}=${/[0-9,]+/.exec(type)![0]}`)
+      .join(" ");
+  return new RunvaultError("value_out_of_range", message, {
+    place,
+    wider,
+    hint: `Archive the run again with \`--widen auto\`, or after \`runvault rebuild ${flags("--widen")}\`; a new archive takes \`${flags("--decimal")}\`.`,
+  });
 }

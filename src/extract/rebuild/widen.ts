@@ -12,8 +12,9 @@ import { type ExactTypes, sameTypes } from "../../model/profile/exact-types.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
+import { fitsEveryValue } from "./fits-every-value.ts";
 import { isOfOtherTypes } from "./rebuild-run.ts";
-import { type WantedTypes, widenedTypes } from "./widened-types.ts";
+import { cannotHold, type WantedTypes, widenedTypes } from "./widened-types.ts";
 
 /**
  * Gives columns of the archive another type: from here on everything is converted to it, and the runs that are there
@@ -28,10 +29,11 @@ export async function startWidening(archive: Archive, wanted: WantedTypes, step:
   for (const manifest of await archive.manifests()) await requireRealFoldersOf(archive.layout, manifest);
   await using _lock = await lockArchive(archive.layout);
   await archive.refresh();
-  const exactTypes = widenedTypes(archive, wanted);
+  const { exactTypes, shifted } = widenedTypes(archive, wanted);
   const changed = tableNames.filter((name) => !sameTypes(archive.exactTypes(name), exactTypes[name]));
   if (changed.length === 0) return;
   await using _runs = await lockAllRuns(archive);
+  for (const column of shifted) if (!(await fitsEveryValue(archive, column))) throw cannotHold(column);
   const widening = {
     ...wideningOf(archive),
     ...Object.fromEntries(

@@ -593,7 +593,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   await journal.remove();
   step("pending-removed");
   watch.end("commit");
-  const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
+  const tooNarrow = jobs.flatMap(({ error }) => error?.wider ?? []);
   return { manifest, changed: true, resumedSegments, steps: watch.times, tooNarrow, rows, bytes, warnings };
 }
 

@@ -1,7 +1,7 @@
-import { exit } from "../../model/error.ts";
-import { holds } from "../../model/profile/exact-types.ts";
+import { exit, RunvaultError, type WiderColumn } from "../../model/error.ts";
+import { exactType, hasRoom, widerType } from "../../model/profile/exact-types.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
-import { type RebuiltRun, rebuildRuns, wideningRebuild } from "../rebuild/rebuild-runs.ts";
+import { type RebuildWork, type RebuiltRun, rebuildRuns, wideningRebuild } from "../rebuild/rebuild-runs.ts";
 import type { SharedUse } from "../together/shared-use.ts";
 import { type ArchiveJob, archiveRun, type RunOutcome } from "./archive-run.ts";
 
@@ -14,8 +14,9 @@ export interface WideningWatcher {
 
 /**
  * Archives a run, and again for as long as values turn up that do not fit their columns, which are widened in the whole
- * archive in between, while no job has any run of it: once for nearly any data, for then they are as wide as there is.
- * Where that fails the run stays as it was committed. Throws as `archiveRun` and `startWidening` do.
+ * archive in between, while no job has any run of it: once for nearly any data, for then they hold all that came, with room
+ * for more. What came is here: it is converted again, not fetched. Where widening fails the run stays as it was committed.
+ * Throws as `archiveRun` does.
  */
 export async function archiveWidening(
   job: ArchiveJob & Required<Pick<ArchiveJob, "step">>,
@@ -25,32 +26,44 @@ export async function archiveWidening(
   const archiveOnce = () => archive.shared(() => archiveRun(job));
   let outcome = await archiveOnce();
   while (outcome.tooNarrow.length > 0) {
-    const wanted: Partial<Record<TableName, Record<string, string>>> = {};
-    for (const { table, column, type } of outcome.tooNarrow) {
-      const name = tableNamed(table).name;
-      const wider = holds(widestType, type) ? widestType : type;
-      wanted[name] = { ...wanted[name], [column]: wider };
-      note(`widening ${table}.${column} to ${wider} in the whole archive`);
-    }
-    const errors = await archive.alone(() => widen(job, wanted));
+    const { tooNarrow } = outcome;
+    const errors = await archive.alone(() => widen(job, tooNarrow, note));
     for (const error of errors) failed(error);
     if (errors.some((error) => error.exit !== exit.done)) return outcome;
-    outcome = await archiveOnce();
+    const { rows, bytes } = outcome;
+    const next = await archiveOnce();
+    outcome = { ...next, rows: rows + next.rows, bytes: bytes + next.bytes };
   }
   return outcome;
 }
 
 async function widen(
   { archive, signal, tool, step }: ArchiveJob & Required<Pick<ArchiveJob, "step">>,
-  wanted: Parameters<typeof wideningRebuild>[1],
+  tooNarrow: readonly WiderColumn[],
+  note: (text: string) => void,
 ): Promise<NonNullable<RebuiltRun["error"]>[]> {
-  const work = await wideningRebuild(archive, wanted, step);
+  await archive.refresh();
+  const wanted: Partial<Record<TableName, Record<string, string>>> = {};
+  for (const { table, column, ...digits } of tooNarrow) {
+    const { name } = tableNamed(table);
+    const present = archive.exactTypes(name);
+    // another run may have had it widened meanwhile
+    if (hasRoom(exactType(present, column), digits)) continue;
+    const type = widerType(present[column]!, digits)!;
+    wanted[name] = { ...wanted[name], [column]: type };
+    note(`widening ${table}.${column} to ${type} in the whole archive`);
+  }
+  let work: RebuildWork;
+  try {
+    work = await wideningRebuild(archive, wanted, step);
+  } catch (error) {
+    // digits that values of other runs need: the table says what it lacks, and this why it cannot have it
+    if (error instanceof RunvaultError && error.code === "invalid_argument") return [error];
+    throw error;
+  }
   const rebuilding = rebuildRuns(archive, work, { signal, tool, step });
   const errors: (RebuiltRun["error"] | null)[] = [];
   let next = await rebuilding.next();
   for (; !next.done; next = await rebuilding.next()) errors.push(next.value.error);
   return [...errors, next.value.error].filter((error) => error !== null);
 }
-
-/** As many digits as there are, half of them decimals: what tokens are counted in. */
-const widestType = "DECIMAL(38,18)";

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { driftOf } from "../../archive/convert/drift.ts";
 import { type Evidence, everything } from "../../archive/manifest/evidence.ts";
+import { tooNarrowColumns } from "../../archive/convert/too-narrow-columns.ts";
 import {
   type Attempt,
   type AttemptOutcome,
@@ -435,7 +436,8 @@ export class TableArchiver {
 
   /**
    * Fetches what the plan says, and converts each bucket as soon as all of it is here. `onFetched` is called once rows are,
-   * though they may still be converted.
+   * though they may still be converted. A value that does not fit its column stops neither: the rows stay, for what
+   * comes once the column is wider, and that is said of all values at once.
    */
   async fetch(onFetched = () => {}): Promise<void> {
     const plan = this.#plan;
@@ -447,7 +449,16 @@ export class TableArchiver {
     if (journal.held.of(name).grain === null && plan.spanRows > 0) await journal.setGrain(name, plan.grain);
     // buckets that need no fetching, but lost or never got their Parquet
     const ready = journal.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
-    const converted = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) => this.#convert(bucket));
+    let tooNarrow: RunvaultError | undefined;
+    const convert = async (bucket: string) => {
+      try {
+        await this.#convert(bucket);
+      } catch (error) {
+        if (!(error instanceof RunvaultError) || error.wider === undefined) throw error;
+        tooNarrow ??= error;
+      }
+    };
+    const converted = [...new Set(ready.map(({ bucket }) => bucket))].map(convert);
     const storing = {
       table: this.table,
       context: this.#context,
@@ -468,13 +479,22 @@ export class TableArchiver {
       priority: -(this.#context.order * tableNames.length + tableNames.indexOf(name)),
       signal: this.#context.fetching,
       fetch: (slice, signal) => storeSlice(slice, signal, storing),
-      convert: (bucket) => this.#convert(bucket),
+      convert,
       onFetched,
     });
     for (const outcome of await Promise.allSettled([fetched, ...converted])) {
       if (outcome.status === "rejected") throw outcome.reason;
     }
+    if (tooNarrow !== undefined) {
+      const { exactTypes } = this.#context;
+      throw await tooNarrowColumns(tooNarrow, this.table, exactTypes(this.table.name), this.#heldTexts());
+    }
     this.#plan = undefined;
+  }
+
+  async *#heldTexts(): AsyncGenerator<Buffer> {
+    const { journal } = this.#context;
+    for (const segment of journal.held.of(this.table.name).segments) yield await journal.textOf(segment);
   }
 
   /** Holds what is here against the facts. True when some windows must be fetched again, which are then planned. */
@@ -1377,9 +1397,9 @@ function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
 
 const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
-/** What came before the gateway failed is whole; what came before it lied is not to be trusted. */
+/** What came before the gateway failed is whole, as is what a column is too narrow for; what came before it lied is not to be trusted. */
 function worthKeeping(error: RunvaultError): boolean {
-  return error.isGateways || error.code === "timestamp_capped";
+  return error.isGateways || error.code === "timestamp_capped" || error.wider !== undefined;
 }
 
 function failureOf(error: RunvaultError, at: string) {

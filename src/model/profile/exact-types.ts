@@ -54,3 +54,37 @@ export function holds(outer: string, inner: string): boolean {
   const [a, b] = [decimalType(outer), decimalType(inner)];
   return a.scale >= b.scale && a.precision - a.scale >= b.precision - b.scale;
 }
+
+/** What a DECIMAL has room for. */
+export const mostDigits = 38;
+
+/** How many digits a value has before the point, at least one, and after it; zeros that say nothing are none. */
+export interface Digits {
+  readonly whole: number;
+  readonly scale: number;
+}
+
+/** The digits of a decimal text. */
+export function digitsOf(value: string): Digits {
+  const [whole = "", fraction = ""] = value.replace(/^-?0*/, "").split(".");
+  return { whole: Math.max(1, whole.length), scale: fraction.replace(/0+$/, "").length };
+}
+
+/** Whether a type has so many digits on either side of the point. */
+export function hasRoom({ precision, scale }: DecimalType, digits: Digits): boolean {
+  return digits.whole <= precision - scale && digits.scale <= scale;
+}
+
+/**
+ * A type of 38 digits for values of so many digits, where `type` is too narrow for them; null where no type holds them
+ * all. It holds all that `type` does, and what is left is room on both sides of the point. Where that is more than 38
+ * digits, the side that these values need less gives way: whoever changes a column has to see that no value of it is lost.
+ */
+export function widerType(type: string, { whole, scale }: Digits): string | null {
+  if (whole + scale > mostDigits) return null;
+  const present = decimalType(type);
+  const kept = Math.max(scale, present.scale);
+  const free = mostDigits - kept - Math.max(whole, present.precision - present.scale);
+  const widest = free < 0 ? Math.min(kept, mostDigits - whole) : kept + Math.ceil(free / 2);
+  return `DECIMAL(${mostDigits},${widest})`;
+}

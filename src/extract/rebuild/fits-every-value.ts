@@ -1,0 +1,32 @@
+import type { Archive } from "../../archive/archive.ts";
+import { holdingsOf } from "../../archive/manifest/table-view.ts";
+import { localFiles } from "../../archive/storage/local-files.ts";
+import { duckDBError } from "../../duckdb/duckdb-error.ts";
+import { openDuckDB } from "../../duckdb/open-duckdb.ts";
+import { identifier, parquetRows } from "../../duckdb/sql.ts";
+import type { ChangedColumn } from "./widened-types.ts";
+
+/** Whether a column's new type holds, exactly, every value that the archive's Parquet has of it. While no job is under way. */
+export async function fitsEveryValue(
+  archive: Archive,
+  { table, column, type }: ChangedColumn,
+): Promise<boolean> {
+  await using duckdb = await openDuckDB({ threads: 1 });
+  const name = identifier(column);
+  for (const manifest of await archive.manifests()) {
+    const held = manifest.tables[table];
+    for (const { parquet, exactTypes } of held === undefined ? [] : holdingsOf(held)) {
+      // one at a time: files of several types would be read as of one
+      for (const path of await localFiles(archive, manifest, parquet)) {
+        const there = `TRY_CAST(TRY_CAST(${name} AS ${type}) AS ${exactTypes[column]})`;
+        const sql = `SELECT 1 FROM ${parquetRows([path])} WHERE ${name} IS DISTINCT FROM ${there} LIMIT 1`;
+        try {
+          if ((await duckdb.connection.runAndReadAll(sql)).currentRowCount > 0) return false;
+        } catch (thrown) {
+          throw duckDBError(thrown, "the column's values could not be read").at({ table, file: path });
+        }
+      }
+    }
+  }
+  return true;
+}
