@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { longestTimerMs } from "../model/retry/deadline.ts";
 import { type RetryPolicy, retryPolicy } from "../model/retry/retry-policy.ts";
+import { tokenFault } from "../model/secret-file.ts";
 import type { LeastRate } from "./http/row-rate.ts";
 import type { Profile } from "./profile/profile.ts";
 
@@ -93,8 +94,11 @@ export const ownHeaders: readonly string[] = [
 /** A token, as a header takes it. */
 export const tokenSchema = z
   .string()
-  .regex(/^[\x21-\x7e]+$/, "must be printable ASCII without spaces; look for a stray line break")
-  .max(65_536);
+  .max(65_536)
+  .superRefine((token, context) => {
+    const fault = tokenFault(token);
+    if (fault !== null) context.addIssue(fault);
+  });
 
 /** The value of a header, as HTTP takes it: a line break would begin another. */
 const headerValue = z

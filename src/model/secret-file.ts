@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RunvaultError } from "./error.ts";
 import { otherReaders } from "./other-readers.ts";
@@ -43,14 +43,42 @@ export async function readSecretFile(
   }
 }
 
-/** The token in such a file. Throws `invalid_argument` where there is none. */
+/** The token in such a file. Throws `invalid_argument` where there is none, or what no header can carry. */
 export async function readTokenFile(what: string, file: string, reading: SecretReading): Promise<string> {
   const token = (await readSecretFile(what, file, reading)).toString("utf8").trim();
-  if (token !== "") return token;
-  throw new RunvaultError("invalid_argument", "the token file is empty", {
+  const fault = tokenFault(token);
+  if (fault === null) return token;
+  const message = token === "" ? "the token file is empty" : `${what}: ${fault}`;
+  throw new RunvaultError("invalid_argument", message, {
     place: { file },
-    hint: "Write the token into the file.",
+    hint:
+      token === "" ? "Write the token into the file." : "Write the token alone into the file, in one line.",
   });
+}
+
+/** What keeps a text from being a token; null where nothing does. Never shows it. */
+export function tokenFault(token: string): string | null {
+  if (token === "") return "the token is empty";
+  if (/^bearer\s/i.test(token)) return 'the token begins with "Bearer ", which runvault adds itself';
+  const at = token.search(/[^\x21-\x7e]/);
+  if (at < 0) return null;
+  const code = token.codePointAt(at)!;
+  const name = code === 0x20 ? "a space" : code === 0x0a || code === 0x0d ? "a line break" : undefined;
+  const what = name ?? `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  return `the token must be printable ASCII without spaces; its character ${at + 1} is ${what}`;
+}
+
+/**
+ * The token in such a file as it is now, once the one before was refused. Empty where there is none to be had, and of a
+ * pipe, which gives what it has once: then the refusal stands.
+ */
+export async function renewedToken(what: string, file: string, reading: SecretReading): Promise<string> {
+  try {
+    return (await stat(file)).isFile() ? await readTokenFile(what, file, reading) : "";
+  } catch {
+    reading.signal.throwIfAborted();
+    return "";
+  }
 }
 
 async function readAtMost(handle: FileHandle, most: number, signal: AbortSignal): Promise<Buffer> {

@@ -185,7 +185,7 @@ describe("a token", () => {
     const refusal = {
       status: 9,
       code: "unauthenticated",
-      says: ["401", "Set --token-file or RUNVAULT_TOKEN_FILE"],
+      says: ["401", "The token was sent, as Authorization: Bearer TOKEN"],
     } as const;
     const args = archive(guarded.url, [named], "--token-file", file, "--verbose");
     for (const { stdout, stderr } of await expectRefusal(args, refusal)) {

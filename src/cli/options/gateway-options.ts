@@ -6,7 +6,7 @@ import type { GatewayOptions } from "../../gateway/options.ts";
 import { transportChoices } from "../../gateway/transport-choice.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type RetryPolicy, retryPolicy } from "../../model/retry/retry-policy.ts";
-import { readSecretFile, readTokenFile } from "../../model/secret-file.ts";
+import { readSecretFile, readTokenFile, renewedToken } from "../../model/secret-file.ts";
 import { hideParts } from "../../model/text/address-secrets.ts";
 import { unreadable } from "../../model/unreadable.ts";
 import { countBuffersWithHeap } from "../apart/external-memory.ts";
@@ -147,10 +147,16 @@ export async function gatewaySettings(
   }
   const { username, password } = new URL(values.gateway);
   hideParts(session.scrubber, [username, password]);
+  const { tokenFile } = values;
   const fromFile =
-    values.tokenFile === undefined
+    tokenFile === undefined
       ? undefined
-      : await readTokenFile("--token-file", values.tokenFile, secretReading(session));
+      : await readTokenFile("--token-file", tokenFile, secretReading(session));
+  const renewToken = async (file: string) => {
+    const renewed = await renewedToken("--token-file", file, secretReading(session));
+    session.scrubber.add(renewed);
+    return renewed;
+  };
   const token = fromFile ?? (session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
   session.scrubber.add(token);
   const pem = async (flag: string, file: string | undefined) =>
@@ -159,6 +165,7 @@ export async function gatewaySettings(
     ...(await profileSettings(values.profile, session)),
     baseUrl: values.gateway,
     token: token === "" ? undefined : token,
+    renewToken: tokenFile === undefined ? undefined : () => renewToken(tokenFile),
     tokenHeader: values.tokenHeader,
     maxRequestsPerSecond: values.maxRps,
     concurrency: values.concurrency,

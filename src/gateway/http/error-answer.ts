@@ -116,6 +116,13 @@ export const statusHints: Partial<Record<ErrorCode, string>> = {
     "The gateway has no such path: check --gateway or RUNVAULT_GATEWAY, which often ends in /api/v1.",
 };
 
+/** What to do where a token was sent, in this header, and refused. */
+export function refusedTokenHint(header: string): string {
+  const sent =
+    header.toLowerCase() === "authorization" ? "as Authorization: Bearer TOKEN" : `in the header ${header}`;
+  return `The token was sent, ${sent}, and the gateway refuses it: check that it is this gateway's and still valid, or set --token-header if it belongs in another header.`;
+}
+
 export const badRequestHint =
   "The gateway rejects this request: its interface may differ from the contract in proto/; its log may say why.";
 

@@ -20,6 +20,7 @@ import { UnknownFields } from "../rpc/unknown-fields.ts";
 import { type Answer, type AnswerRequest, limitBody, requestAnswer } from "./answer.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
 import { openDispatcher } from "./dispatcher.ts";
+import { refusedTokenHint } from "./error-answer.ts";
 import { requestHttp2Answer } from "./http2-answer.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
@@ -219,23 +220,35 @@ export class HttpSession implements AsyncDisposable {
   }
 
   /** Repeats an attempt while its error says that asking again may help, or `again` says so in its place. */
-  retrying<T>(
+  async retrying<T>(
     signal: AbortSignal,
     attempt: (number: number) => Promise<T>,
     again?: (error: RunvaultError) => boolean,
   ): Promise<T> {
-    return withRetries(attempt, this.#retry, signal, again === undefined ? {} : { again });
+    try {
+      return await withRetries(attempt, this.#retry, signal, again === undefined ? {} : { again });
+    } catch (thrown) {
+      const isRefused = thrown instanceof RunvaultError && thrown.code === "unauthenticated";
+      if (!isRefused || this.#token === undefined) throw thrown;
+      throw thrown.advising(refusedTokenHint(this.options.tokenHeader));
+    }
   }
 
   /**
-   * The whole body of an answer, decoded. Throws `limit_exceeded` above `mostBytes` and `timeout` where it takes too
-   * long as a whole; the connection is closed then.
+   * The whole body of an answer, decoded by `read`. Throws `limit_exceeded` above `mostBytes` and `timeout` where it takes
+   * too long as a whole; the connection is closed then.
    */
-  async whole(answer: Answer, mostBytes: number, what: string, place: ErrorPlace): Promise<Buffer> {
+  async whole(
+    answer: Answer,
+    mostBytes: number,
+    what: string,
+    place: ErrorPlace,
+    read: typeof decodedBody = decodedBody,
+  ): Promise<Buffer> {
     const parts = new Pieces();
     try {
       using _deadline = limitBody(answer.body, this.options.documentTimeoutMs, place);
-      for await (const chunk of decodedBody(answer, place)) {
+      for await (const chunk of read(answer, place)) {
         parts.add(chunk);
         if (parts.bytes > mostBytes) {
           throw new RunvaultError(

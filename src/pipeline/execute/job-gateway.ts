@@ -6,7 +6,7 @@ import type { GatewayOptions } from "../../gateway/options.ts";
 import { readProfile } from "../../gateway/profile/load-profile.ts";
 import { readProfileSecrets } from "../../gateway/profile/profile-secrets.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
-import { readSecretFile, readTokenFile, type SecretReading } from "../../model/secret-file.ts";
+import { readSecretFile, readTokenFile, renewedToken, type SecretReading } from "../../model/secret-file.ts";
 import { hideParts } from "../../model/text/address-secrets.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
 import { unreadable } from "../../model/unreadable.ts";
@@ -35,12 +35,17 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
   const { username, password } = new URL(gateway.url);
   hideParts(means.scrubber, [username, password]);
   const token = await tokenOf(gateway, means);
-  const isFile = gateway.token?.kind === "file";
+  const { token: place } = gateway;
+  const renewToken = async (file: string) => {
+    const renewed = await renewedToken(tokenFileKey, file, means);
+    means.scrubber.add(renewed);
+    return renewed;
+  };
   const options: GatewayOptions = {
     ...(await profileOf(gateway, means)),
     baseUrl: gateway.url,
     token,
-    ...(isFile ? { renewToken: () => renewedToken(gateway, means) } : {}),
+    ...(place?.kind === "file" ? { renewToken: () => renewToken(place.file) } : {}),
     tokenHeader: gateway.token_header,
     maxRequestsPerSecond: budget.rps,
     concurrency: budget.answers,
@@ -85,21 +90,13 @@ async function tokenOf(
   if (place === undefined) return undefined;
   const token =
     place.kind === "file"
-      ? await readTokenFile("gateway.token.file", place.file, reading)
+      ? await readTokenFile(tokenFileKey, place.file, reading)
       : (env[place.name] ?? "").trim();
   scrubber.add(token);
   return token === "" ? undefined : token;
 }
 
-/** The token as it is now; the refusal of the one before stands where there is none to be had. */
-async function renewedToken(gateway: Job["gateway"], means: JobGatewayMeans): Promise<string> {
-  try {
-    return (await tokenOf(gateway, means)) ?? "";
-  } catch {
-    means.signal.throwIfAborted();
-    return "";
-  }
-}
+const tokenFileKey = "gateway.token.file";
 
 async function pem(key: string, file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined;
