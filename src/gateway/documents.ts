@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { parseJson } from "../model/outside-json.ts";
+import { excessOf, parseJson } from "../model/outside-json.ts";
 import { isTableName, type TableName } from "../model/profile/table.ts";
 import type {
   InstanceEntry,
@@ -242,9 +242,15 @@ export function checkRunDocument(bytes: Uint8Array, run: RunRef, place: ErrorPla
   }
 }
 
-/** The JSON value of a document. Throws `not_a_gateway` for what is not UTF-8 or not JSON. */
+/**
+ * The JSON value of a document. Throws `not_a_gateway` for what is not UTF-8 or not JSON, and `limit_exceeded` for what
+ * would take far more memory than it has bytes.
+ */
 export function readJson(bytes: Uint8Array, place: ErrorPlace): unknown {
   const text = textOf(bytes, place);
+  const excess = excessOf(bytes);
+  if (excess !== null)
+    throw new RunvaultError("limit_exceeded", `the gateway sent a document that ${excess}`, { place });
   try {
     return parseJson(text);
   } catch {

@@ -20,7 +20,7 @@ import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
 import type { OpenDuckDB } from "../../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
 import { RunvaultError, type WiderColumn } from "../../model/error.ts";
-import { deepestJson, isDeeper } from "../../model/outside-json.ts";
+import { excessOf } from "../../model/outside-json.ts";
 import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
@@ -699,8 +699,8 @@ function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly stri
 }
 
 /**
- * The run's documents; those in `known` were asked for already. One that the gateway refuses, or that is nested deeper than readers of JSON take, stays as it is
- * held, with a warning: rows are proven without.
+ * The run's documents; those in `known` were asked for already. One that the gateway refuses, or that readers of JSON
+ * would not take, stays as it is held, with a warning: rows are proven without.
  * A run that is not there any more is an error.
  */
 async function fetchDocuments(
@@ -737,8 +737,9 @@ async function fetchDocuments(
       continue;
     }
     if (bytes === null) continue;
-    if (isDeeper(bytes)) {
-      warnings.push(`the ${kind} document was left out: it is nested deeper than ${deepestJson} levels`);
+    const excess = excessOf(bytes);
+    if (excess !== null) {
+      warnings.push(`the ${kind} document was left out: it ${excess}`);
       if (former[kind] !== undefined) documents[kind] = former[kind];
       continue;
     }
