@@ -9,6 +9,7 @@ import { type Instant, instantOf, toNanoseconds } from "../../row/instant.ts";
 import { lineTooLong, longestLineBytes } from "../../row/line.ts";
 import { isBlank, parseObject } from "../../row/line-object.ts";
 import { RowKeyReader } from "../../row/row-key-reader.ts";
+import { coarseBoundsHint, coarseBoundsText } from "../plan/coarse-bounds.ts";
 import type { SeqNumbers } from "../plan/route.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { LastTimes } from "./last-times.ts";
@@ -598,11 +599,19 @@ export class SegmentBuilder {
     const early = from !== undefined && isAhead(high, low, from);
     const late = to !== undefined && !isAhead(high, low, to);
     if (!early && !late) return;
+    const coarse = coarseBoundsText(
+      toNanoseconds({ high, low }),
+      { from: from === undefined ? undefined : toNanoseconds(from), to: this.#options.to },
+      this.#options.stepNs,
+    );
     throw new RunvaultError(
       "history_identity_conflict",
-      `a row at ${this.#key.ts} lies outside the window asked for, [${this.#options.from ?? ""}, ${this.#options.to ?? ""})`,
+      `a row at ${this.#key.ts} lies outside the window asked for, [${this.#options.from ?? ""}, ${this.#options.to ?? ""})${coarse}`,
       {
-        hint: "Report it to the gateway's operator: it does not keep to time bounds. Nothing of this table was taken.",
+        hint:
+          coarse === ""
+            ? "Report it to the gateway's operator: it does not keep to time bounds. Nothing of this table was taken."
+            : coarseBoundsHint,
       },
     );
   }

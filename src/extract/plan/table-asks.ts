@@ -13,6 +13,7 @@ import { Turns } from "../../model/turns.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "../../row/blank-lines.ts";
 import { lineTooLong, longestLineBytes } from "../../row/line.ts";
 import { AnswerEar, type AnswerSize } from "./answer-size.ts";
+import { coarseBoundsHint, coarseBoundsText } from "./coarse-bounds.ts";
 import type { Window } from "./held-window.ts";
 import { asked, behindStep, type Route, routeOf } from "./route.ts";
 
@@ -42,6 +43,7 @@ export const shortestRefusedNs = 86_400_000_000_000n;
 /** The first row of a window; `ts` is undefined for a line that tells no time. */
 export interface ProbedRow {
   readonly ts: Nanoseconds | undefined;
+  readonly line: string;
 }
 
 /**
@@ -76,8 +78,8 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
           if (route.order === "none") continue;
           return undefined;
         }
-        if (ts !== undefined && (ts < from || ts >= to)) throw notAsAsked(window, text);
-        return { ts };
+        if (ts !== undefined && (ts < from || ts >= to)) throw notAsAsked(window, text, coarseBoundsText(ts, window, route.stepNs));
+        return { ts, line: text };
       }
       return undefined;
     });
@@ -96,7 +98,15 @@ function requireOwn({ run }: TableAsks, window: Window, line: string): void {
     throw notAsAsked(window, line);
 }
 
-function notAsAsked({ from, to }: Window, line: string): RunvaultError {
+function notAsAsked({ from, to }: Window, line: string, coarse = ""): RunvaultError {
+  if (coarse !== "") {
+    const ts = timeOf(line);
+    return new RunvaultError(
+      "history_identity_conflict",
+      `asked for one row in [${from}, ${to}), the gateway sent one at ${ts}${coarse}`,
+      { hint: coarseBoundsHint },
+    );
+  }
   return new RunvaultError(
     "history_identity_conflict",
     `asked for one row in [${from}, ${to}), the gateway sent ${rowText(line)}`,

@@ -1,8 +1,8 @@
 import { RunvaultError } from "../../model/error.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { openWindow } from "../plan/full-scan.ts";
-import { probe, type TableAsks } from "../plan/table-asks.ts";
-import { rowsOutside } from "./outer-ends.ts";
+import type { TableAsks } from "../plan/table-asks.ts";
+import { requireNone } from "./outer-ends.ts";
 
 /** True for what a source says to a table that a run does not have. */
 export function isUnavailable(error: unknown): boolean {
@@ -14,12 +14,11 @@ export function isUnavailable(error: unknown): boolean {
  * where it answers without a row. Throws `incomplete` where it gives one, and what the source throws.
  */
 export async function isRefusedByRoute(asks: TableAsks, until: Nanoseconds | undefined): Promise<boolean> {
-  const window = openWindow(until);
   try {
-    if ((await probe(asks, window)) === undefined) return false;
+    await requireNone(asks, openWindow(until));
+    return false;
   } catch (error) {
     if (isUnavailable(error)) return true;
     throw error;
   }
-  throw rowsOutside(window);
 }

@@ -1,8 +1,8 @@
 import type { Nanoseconds } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
-import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
+import { isRefusal, type TableAsks } from "../plan/table-asks.ts";
 import type { RunDescription } from "../run/run-description.ts";
-import { rowsOutside } from "./outer-ends.ts";
+import { requireNone } from "./outer-ends.ts";
 import { day, type Extent, piecesOf, type Rung } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
@@ -46,7 +46,7 @@ async function isEmptyByPieces({ asks }: FarSides, window: Window, reach: Nanose
     try {
       const pieces = piecesOf(window, length);
       if (pieces === undefined) continue;
-      for (const piece of pieces) if ((await probe(asks, piece)) !== undefined) throw rowsOutside(piece);
+      for (const piece of pieces) await requireNone(asks, piece);
       return true;
     } catch (error) {
       if (!isRefusal(error)) throw error;

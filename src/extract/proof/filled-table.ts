@@ -6,12 +6,12 @@ import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { isOutdated } from "../plan/committed-table.ts";
 import { isRoundNumber } from "../plan/round-number.ts";
 import { routeOf } from "../plan/route.ts";
-import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
+import { isRefusal, type TableAsks } from "../plan/table-asks.ts";
 import type { RunDescription } from "../run/run-description.ts";
 import { showWholeEnds } from "./capped-end.ts";
 import { withinReach } from "./far-side.ts";
 import { grounds } from "./grounds.ts";
-import { areBoundsSent, areEndsEmpty, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
+import { areBoundsSent, endsNotShown, requireNone, rowAround, rowsOutside, showEnds } from "./outer-ends.ts";
 import { type Extent, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
@@ -86,7 +86,7 @@ async function requireNoneBeyond({ asks, until, extent, seenExtent }: FilledTabl
   }
   // all of it came in an earlier job
   for (const window of [early, late]) {
-    if (window.from < window.to && (await probe(asks, window)) !== undefined) throw rowsOutside(window);
+    if (window.from < window.to) await requireNone(asks, window);
   }
 }
 
@@ -98,19 +98,20 @@ async function emptyAround(filled: FilledTable): Promise<Rung> {
     if (rung.stepNs === undefined && areBoundsSent(asks)) seen.countRung(rung.kind, extent.first - rung.from);
     if (alone !== undefined && !mayBeCapped(alone, filled)) return rung;
     try {
-      if (await areEndsEmpty(asks, rung, extent)) {
+      const ends = await rowAround(asks, rung, extent);
+      if (ends !== undefined && ends.row === undefined) {
         if (alone !== undefined) seen.shownWhole(name, alone.rows, alone.bytes);
         return rung;
       }
       if (alone !== undefined) seen.foundCap(name);
-      throw rowsOutside(rung);
+      throw rowsOutside(rung, ends?.row);
     } catch (error) {
       if (!isRefusal(error)) throw error;
     }
   }
   const shown = await showEnds(asks, rungsAround(run, until, extent, asks.source.now?.()), extent, seen);
   if (shown === undefined) throw endsNotShown();
-  if (shown.isOutside) throw rowsOutside(shown.rung);
+  if (shown.outside !== undefined) throw rowsOutside(shown.rung, shown.outside);
   return shown.rung;
 }
 

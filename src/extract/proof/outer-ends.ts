@@ -1,15 +1,17 @@
 import { RunvaultError } from "../../model/error.ts";
+import { rowText } from "../../model/text/operator-text.ts";
+import { readBadRow } from "../../row/bad-row.ts";
 import type { Window } from "../plan/held-window.ts";
 import { routeOf } from "../plan/route.ts";
-import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
+import { isRefusal, type ProbedRow, probe, type TableAsks } from "../plan/table-asks.ts";
 import { type Extent, piecesOf, type Rung, windowText } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
 /** What is known of a table's ends on a rung that counted. */
 export interface ShownEnds {
   readonly rung: Rung;
-  /** True when rows lie outside of the extent that was taken for the table's. */
-  readonly isOutside: boolean;
+  /** A row outside of the extent that was taken for the table's; undefined where none lies there. */
+  readonly outside: ProbedRow | undefined;
 }
 
 /**
@@ -52,13 +54,13 @@ async function onRung(
   const to = stepNs !== undefined && last + stepNs < rung.to ? last + stepNs : rung.to;
   const atFirst = await probe(asks, { from, to: first + 1n });
   if (atFirst === undefined) return undefined;
-  if (atFirst.ts !== undefined && atFirst.ts < first) return { rung, isOutside: true };
+  if (atFirst.ts !== undefined && atFirst.ts < first) return { rung, outside: atFirst };
   const atLast = await probe(asks, { from: last, to });
   if (atLast === undefined || (atLast.ts !== undefined && atLast.ts > last)) return undefined;
-  const isEmpty = await areEndsEmpty(asks, rung, { first, last });
-  if (isEmpty === undefined) return undefined;
+  const ends = await rowAround(asks, rung, { first, last });
+  if (ends === undefined) return undefined;
   if (areBoundsSent(asks)) seen.countRung(rung.kind, first - from);
-  return { rung, isOutside: !isEmpty };
+  return { rung, outside: ends.row };
 }
 
 /** True where both bounds are sent, so that what an answer brings says something of them. */
@@ -67,22 +69,31 @@ export function areBoundsSent({ source, table }: TableAsks): boolean {
   return bounds.from && bounds.to;
 }
 
-/** True when nothing lies outside of the extent on the rung; undefined where that takes too many questions. */
-export async function areEndsEmpty(
+/** A row outside of the extent on the rung, if there is one; undefined where to know takes too many questions. */
+export async function rowAround(
   asks: TableAsks,
   rung: Rung,
   { first, last }: Extent,
-): Promise<boolean | undefined> {
+): Promise<{ readonly row: ProbedRow | undefined } | undefined> {
   const head = piecesOf({ from: rung.from, to: first }, rung.stepNs);
   const tail = piecesOf({ from: last + 1n, to: rung.to }, rung.stepNs);
   if (head === undefined || tail === undefined) return undefined;
-  return !(await isAnyIn(asks, [...head, ...tail]));
+  return { row: await rowIn(asks, [...head, ...tail]) };
 }
 
-/** True when a source gives a row in one of some windows. */
-export async function isAnyIn(asks: TableAsks, windows: readonly Window[]): Promise<boolean> {
-  for (const window of windows) if ((await probe(asks, window)) !== undefined) return true;
-  return false;
+/** The first row that a source gives in one of some windows. */
+async function rowIn(asks: TableAsks, windows: readonly Window[]): Promise<ProbedRow | undefined> {
+  for (const window of windows) {
+    const row = await probe(asks, window);
+    if (row !== undefined) return row;
+  }
+  return undefined;
+}
+
+/** Throws as `rowsOutside` says where a source gives a row in a window. */
+export async function requireNone(asks: TableAsks, window: Window): Promise<void> {
+  const row = await probe(asks, window);
+  if (row !== undefined) throw rowsOutside(window, row);
 }
 
 /**
@@ -98,7 +109,7 @@ export async function firstTaken(
     const pieces = piecesOf(rung, seen.longestOn(rung));
     if (pieces === undefined) continue;
     try {
-      return { rung, isFilled: await isAnyIn(asks, pieces) };
+      return { rung, isFilled: (await rowIn(asks, pieces)) !== undefined };
     } catch (error) {
       if (!isRefusal(error)) throw error;
     }
@@ -114,7 +125,18 @@ export function endsNotShown(): RunvaultError {
   );
 }
 
-export function rowsOutside(window: Window): RunvaultError {
+/** Rows turned up in a window, such as this one, that are not among those that are here; or one of which nobody knows. */
+export function rowsOutside(window: Window, row?: ProbedRow): RunvaultError {
+  if (row !== undefined && row.ts === undefined) {
+    const why = readBadRow(row.line)?.reason ?? rowText(row.line);
+    return new RunvaultError(
+      "malformed_row",
+      `the gateway has a row in ${windowText(window)} whose time cannot be read, so nothing shows whether it is here: ${why}`,
+      {
+        hint: "Have the gateway's operator correct the row's time, which needs its zone where it is text, or correct the unit of ts_event in the profile.",
+      },
+    );
+  }
   return new RunvaultError(
     "incomplete",
     `the gateway has rows in ${windowText(window)} that were missing from its answers or its counts`,

@@ -102,8 +102,8 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
     const rungs = rungsAround(run, until, extent, work.source.now?.());
     const shown = await slices.add(() => showEnds(asksOf(table, context), rungs, extent, work.seen));
     // what turns up outside of the second pass, too, is told once the rows are here
-    if (shown?.isOutside && !isWidened) return await passOverRows(shown.rung, true, scan);
-    found.rung = shown?.isOutside ? undefined : shown?.rung;
+    if (shown?.outside !== undefined && !isWidened) return await passOverRows(shown.rung, true, scan);
+    found.rung = shown?.outside === undefined ? shown?.rung : undefined;
   }
   await journal.setScan(table.name, fullScan);
   return fullScan;

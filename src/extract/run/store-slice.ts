@@ -8,7 +8,7 @@ import type { Window } from "../plan/held-window.ts";
 import { routeOf } from "../plan/route.ts";
 import { countSlice } from "../plan/slices.ts";
 import { isRefusal, probe, shortestRefusedNs } from "../plan/table-asks.ts";
-import { rowsOutside } from "../proof/outer-ends.ts";
+import { requireNone } from "../proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround } from "../proof/rungs.ts";
 import { letGoSegments } from "./let-go.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
@@ -201,7 +201,7 @@ async function holdAgainstCount(
 
 /** Asks for rows ahead of a slice's first: a cap may keep the newest. */
 async function requireNothingIn(window: Window, { table, context }: SliceStoring): Promise<void> {
-  if ((await probe(asksOf(table, context), window)) !== undefined) throw rowsOutside(window);
+  await requireNone(asksOf(table, context), window);
 }
 
 /** True of what lies in a window from end to end. */

@@ -43,13 +43,13 @@ import {
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
 import { needsEnd, type Route, routeOf } from "../plan/route.ts";
 import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
-import { isRefusal, linesOf, probe, timeOf } from "../plan/table-asks.ts";
+import { isRefusal, linesOf, timeOf } from "../plan/table-asks.ts";
 import { isSaidNone } from "../plan/wanted-tables.ts";
 import { isRefusedByRoute } from "../proof/absent-table.ts";
 import { formerGrounds, proveFilled, standingGrounds } from "../proof/filled-table.ts";
 import { grounds, heldGrounds, unseen } from "../proof/grounds.ts";
 import { comparableHash, type GatewayHash, gatewayHash } from "../proof/hashed.ts";
-import { rowsOutside } from "../proof/outer-ends.ts";
+import { requireNone, rowsOutside } from "../proof/outer-ends.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../proof/proven-standing.ts";
 import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
 import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
@@ -753,8 +753,7 @@ export class TableArchiver {
     if (until === undefined || from === null || BigInt(from) >= until) return;
     const window = { from: BigInt(from), to: until };
     try {
-      if ((await slices.add(() => probe(asksOf(this.table, this.#context), window))) !== undefined)
-        throw rowsOutside(window);
+      await slices.add(() => requireNone(asksOf(this.table, this.#context), window));
     } catch (error) {
       // so long a window may be refused, which says nothing of rows
       if (!isRefusal(error)) throw error;

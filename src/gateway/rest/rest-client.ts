@@ -1,7 +1,6 @@
 import type { ErrorPlace } from "../../model/error.ts";
 import type { RowRequest } from "../../model/source.ts";
 import type { Answer, AnswerHeaders } from "../http/answer.ts";
-import { decodedBody } from "../http/decode.ts";
 import { type ErrorReading, errorFromAnswer } from "../http/error-answer.ts";
 import {
   documentMaxBytes,
@@ -11,6 +10,7 @@ import {
   requireMediaType,
 } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
+import { textBody } from "../http/text-body.ts";
 
 const maxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -60,7 +60,7 @@ export class RestClient {
         answer.body.close();
         throw thrown;
       }
-      return await this.#session.whole(answer, documentMaxBytes, "a document", place);
+      return await this.#session.whole(answer, documentMaxBytes, "a document", place, textBody);
     });
   }
 
@@ -87,7 +87,7 @@ export class RestClient {
           requireMediaType(answer, call.accept, place);
           this.#session.requireFraming(answer, "rows", place);
         }
-        const chunks = decodedBody(answer, place);
+        const chunks = textBody(answer, place);
         return { answer, watch, chunks, first: await chunks.next() };
       } catch (thrown) {
         watch[Symbol.dispose]();

@@ -1,0 +1,67 @@
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import type { Answer } from "./answer.ts";
+import { decodedBody } from "./decode.ts";
+
+/**
+ * What answers begin with that are no UTF-8 text, though whoever sent them took them for text. No JSON begins so, nor do
+ * lines of JSON.
+ */
+const beginnings: readonly (readonly [bytes: readonly number[], what: string])[] = [
+  [[0x1f, 0x8b], "gzip"],
+  [[0x28, 0xb5, 0x2f, 0xfd], "zstd"],
+  [[0xff, 0xfe], "UTF-16"],
+  [[0xfe, 0xff], "UTF-16"],
+  [[0x7b, 0x00], "UTF-16"],
+  [[0x00, 0x7b], "UTF-16"],
+  [[0x5b, 0x00], "UTF-16"],
+  [[0x00, 0x5b], "UTF-16"],
+];
+const longest = 4;
+
+/**
+ * The bytes of an answer that is to be text, as `decodedBody` gives them. Throws `malformed_row` where they are compressed
+ * once more than the answer says, or in another encoding than UTF-8: such lines would look like a cut.
+ */
+export async function* textBody(answer: Answer, place: ErrorPlace): AsyncGenerator<Buffer, undefined> {
+  let head: Buffer | undefined = Buffer.alloc(0);
+  for await (const chunk of decodedBody(answer, place)) {
+    if (head === undefined) {
+      yield chunk;
+      continue;
+    }
+    head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
+    if (head.length < longest) continue;
+    refuseBinary(head, answer, place);
+    yield head;
+    head = undefined;
+  }
+  if (head === undefined || head.length === 0) return undefined;
+  refuseBinary(head, answer, place);
+  yield head;
+}
+
+function refuseBinary(head: Buffer, { headers }: Answer, place: ErrorPlace): void {
+  const found = beginnings.find(([bytes]) => bytes.every((byte, at) => head[at] === byte));
+  if (found === undefined) return;
+  const [bytes, what] = found;
+  const shown = bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+  const coding = headers["content-encoding"];
+  if (what === "UTF-16") {
+    throw new RunvaultError(
+      "malformed_row",
+      `the answer begins with the bytes ${shown}: it is UTF-16, not UTF-8`,
+      {
+        place,
+        hint: "Have the gateway's operator send UTF-8: JSON is never anything else.",
+      },
+    );
+  }
+  const why =
+    coding === undefined
+      ? `it is ${what}, but has no Content-Encoding that says so`
+      : `it is ${what} still, once its Content-Encoding (${coding}) is taken off`;
+  throw new RunvaultError("malformed_row", `the answer begins with the bytes ${shown}: ${why}`, {
+    place,
+    hint: "Have the gateway's operator, or that of a proxy in front of it, compress answers once and name it in Content-Encoding; --no-compression or RUNVAULT_NO_COMPRESSION may help meanwhile.",
+  });
+}
