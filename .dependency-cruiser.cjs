@@ -90,6 +90,7 @@ const folders = {
       "duckdb-form",
       "line-by-line-conversion",
       "parquet-look",
+      "too-narrow-columns",
     ],
     within: [],
   },
@@ -178,6 +179,7 @@ const folders = {
       "answer-size",
       "ask-plan",
       "changed-windows",
+      "coarse-bounds",
       "committed-table",
       "compare-held",
       "full-scan",
@@ -310,7 +312,16 @@ const folders = {
   },
   "gateway/http": {
     doors: [],
-    within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
+    within: [
+      "answer",
+      "decode",
+      "error-answer",
+      "error-reach",
+      "http-session",
+      "retry-after",
+      "row-rate",
+      "text-body",
+    ],
   },
   "gateway/rest": {
     doors: [],

@@ -40,24 +40,32 @@ async function ask(what: "rows" | "instances"): Promise<string> {
 
 // each was asked for again, five times, and then said to be truncated
 test.each([
-  ["compressed twice", gzipSync(gzipSync(line)), "gzip", "1f 8b: it is gzip still, once its Content-Encoding (gzip)"],
+  [
+    "compressed twice",
+    gzipSync(gzipSync(line)),
+    "gzip",
+    "1f 8b: it is gzip still, once its Content-Encoding (gzip)",
+  ],
   ["gzip that nothing says", gzipSync(line), undefined, "1f 8b: it is gzip, but has no Content-Encoding"],
   ["zstd that nothing says", zstdCompressSync(line), undefined, "28 b5 2f fd: it is zstd"],
   ["UTF-16 with its mark", Buffer.from(`\ufeff${line}`, "utf16le"), undefined, "ff fe: it is UTF-16"],
   ["UTF-16 without one", Buffer.from(line, "utf16le"), undefined, "7b 00: it is UTF-16"],
   ["UTF-16, the other way round", Buffer.from(line, "utf16le").swap16(), undefined, "00 7b: it is UTF-16"],
-])("an answer that is %s is named by its first bytes, and not asked for again", async (_, bytes, encoding, says) => {
-  sent = bytes;
-  coding = encoding;
-  for (const what of ["rows", "instances"] as const) {
-    asked = 0;
-    await expect(ask(what)).rejects.toMatchObject({
-      code: "malformed_row",
-      message: expect.stringContaining(`the answer begins with the bytes ${says}`),
-    });
-    expect(asked).toBe(1);
-  }
-});
+])(
+  "an answer that is %s is named by its first bytes, and not asked for again",
+  async (_, bytes, encoding, says) => {
+    sent = bytes;
+    coding = encoding;
+    for (const what of ["rows", "instances"] as const) {
+      asked = 0;
+      await expect(ask(what)).rejects.toMatchObject({
+        code: "malformed_row",
+        message: expect.stringContaining(`the answer begins with the bytes ${says}`),
+      });
+      expect(asked).toBe(1);
+    }
+  },
+);
 
 test.each([
   ["with a mark of UTF-8", `\ufeff${line}`],

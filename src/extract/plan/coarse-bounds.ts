@@ -16,10 +16,13 @@ export function coarseBoundsText(
   { from, to }: TimeBounds,
   stepNs: Nanoseconds = 1n,
 ): string {
-  if (ts === to && stepNs === 1n) return "; it lies at the end itself, which the gateway seems to take for inclusive";
+  if (ts === to && stepNs === 1n)
+    return "; it lies at the end itself, which the gateway seems to take for inclusive";
   // an inclusive bound is sent as the last instant ahead of the end
   const bounds = from !== undefined && ts < from ? [from] : to === undefined ? [] : [to, to - 1n];
-  const unit = units.find(([, ns]) => ns >= stepNs && bounds.some((bound) => floorDivide(bound, ns) === floorDivide(ts, ns)));
+  const unit = units.find(
+    ([, ns]) => ns >= stepNs && bounds.some((bound) => floorDivide(bound, ns) === floorDivide(ts, ns)),
+  );
   if (unit === undefined) return "";
   const [name] = unit;
   return `; it lies in the same ${name} as the bound, so the gateway seems to compare times in whole ${name}s`;

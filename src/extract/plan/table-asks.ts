@@ -78,7 +78,8 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
           if (route.order === "none") continue;
           return undefined;
         }
-        if (ts !== undefined && (ts < from || ts >= to)) throw notAsAsked(window, text, coarseBoundsText(ts, window, route.stepNs));
+        if (ts !== undefined && (ts < from || ts >= to))
+          throw notAsAsked(window, text, coarseBoundsText(ts, window, route.stepNs));
         return { ts, line: text };
       }
       return undefined;

@@ -1,6 +1,5 @@
 import type { Archive } from "../../archive/archive.ts";
 import { holdingsOf } from "../../archive/manifest/table-view.ts";
-import { localFiles } from "../../archive/storage/local-files.ts";
 import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { openDuckDB } from "../../duckdb/open-duckdb.ts";
 import { identifier, parquetRows } from "../../duckdb/sql.ts";
@@ -11,13 +10,15 @@ export async function fitsEveryValue(
   archive: Archive,
   { table, column, type }: ChangedColumn,
 ): Promise<boolean> {
+  const { layout, store } = archive;
   await using duckdb = await openDuckDB({ threads: 1 });
   const name = identifier(column);
   for (const manifest of await archive.manifests()) {
     const held = manifest.tables[table];
     for (const { parquet, exactTypes } of held === undefined ? [] : holdingsOf(held)) {
       // one at a time: files of several types would be read as of one
-      for (const path of await localFiles(archive, manifest, parquet)) {
+      for (const { file } of parquet) {
+        const path = await store.localFile(layout.committedKey(manifest, "data", file));
         const there = `TRY_CAST(TRY_CAST(${name} AS ${type}) AS ${exactTypes[column]})`;
         const sql = `SELECT 1 FROM ${parquetRows([path])} WHERE ${name} IS DISTINCT FROM ${there} LIMIT 1`;
         try {
