@@ -68,7 +68,7 @@ async function outcomeOf(seed: number) {
   const told = { seed, options, of: rows.length, isRoomy: isRoomy(end, options) };
   let came = 0;
   try {
-    const scan = await scanTable(run, table, [openWindow(undefined)], undefined, work);
+    const { record: scan } = await scanTable(run, table, [openWindow(undefined)], undefined, work);
     came = scan.rows;
     await showWholeEnds(asks, scan.openEnds, mostBytes, seen);
     return { ...told, came, isShown: true };

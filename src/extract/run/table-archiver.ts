@@ -79,6 +79,8 @@ export class TableArchiver {
   #alone: AloneOnRung | undefined;
   /** The row hash of all that is held, once it was needed. */
   #wholeHash: RowHash | null = null;
+  /** True once it was tried what an earlier job could not convert. */
+  #isHeldTried = false;
   /** True once what was held has been streamed again. */
   #compared = false;
   /** What was held is the gateway's by its row checksum, and so was not streamed. */
@@ -169,6 +171,7 @@ export class TableArchiver {
   async plan(facts: StorageFacts | null): Promise<void> {
     const { journal, until, run, sliceRows, acceptShrink } = this.#context;
     const { name } = this.table;
+    await this.#dropTooWide();
     const held = journal.held.of(name);
     const former = this.#former;
     const known = {
@@ -327,6 +330,27 @@ export class TableArchiver {
     return new RunvaultError(isStill ? "incomplete" : "unverified", message, {
       hint: "The gateway's answers contradict each other, as those of nodes with different rows do. Ask its operator; run the same command again.",
     });
+  }
+
+  /**
+   * Values that stopped the table before may have been corrected since at the gateway: what still does not fit its column is
+   * fetched again, unless it was proven.
+   */
+  async #dropTooWide(): Promise<void> {
+    if (this.#isHeldTried || this.#former?.attempt.error?.code !== "value_out_of_range") return;
+    this.#isHeldTried = true;
+    const { journal } = this.#context;
+    const { name } = this.table;
+    const isProven = provenSegments(this.#former);
+    for (const bucket of new Set(journal.held.of(name).segments.map((segment) => segment.bucket))) {
+      try {
+        await this.#convert(bucket);
+      } catch (error) {
+        if (!(error instanceof RunvaultError) || error.wider === undefined) throw error;
+        const dropped = journal.held.segmentsOf(name, bucket).filter((segment) => !isProven(segment));
+        await journal.dropSegments(name, dropped);
+      }
+    }
   }
 
   /** True when this job made a pass over all of the table. */
