@@ -245,6 +245,7 @@ const folders = {
       "notices",
       "optional-answer",
       "optional-facts",
+      "paged-list",
       "profile-document-source",
       "request-checks",
       "request-scope",

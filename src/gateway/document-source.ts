@@ -1,5 +1,13 @@
 import type { ErrorCode } from "../model/error.ts";
-import type { FactsRequest, ListedRun, RunEntry, RunListing, RunRef, StorageFacts } from "../model/source.ts";
+import type {
+  FactsRequest,
+  Listed,
+  ListedRun,
+  RunEntry,
+  RunListing,
+  RunRef,
+  StorageFacts,
+} from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { withoutText } from "./documents.ts";
 import type { GatewaySource } from "./gateway.ts";
@@ -41,7 +49,7 @@ export type DocumentSource = Pick<
 export function documentSource(session: HttpSession, calls: DocumentCalls): DocumentSource {
   const { absent } = calls;
 
-  async function runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null> {
+  async function runs(instanceId: string, signal?: AbortSignal): Promise<Listed<ListedRun> | null> {
     requireInstance(instanceId);
     return await nullOnAbsence(["route_not_found"], () => calls.runs(instanceId, signal));
   }

@@ -14,6 +14,7 @@ import { int64Max, int64Min } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 import { elementTexts } from "../row/wire/element-texts.ts";
 import { documentMaxBytes } from "./http/http-session.ts";
+import { type JsonNode, readJsonText } from "./profile/check/json-node.ts";
 import { judgeFields, type ListForm, listIn } from "./rest/list-document.ts";
 import type { UnknownFields } from "./rpc/unknown-fields.ts";
 
@@ -44,7 +45,7 @@ const runId = id.refine((value) => value !== "current", "current is a reserved w
 const instanceEntry = z.object({
   instance_id: id,
   // what is in it is checked one by one
-  run_ids: z.custom<readonly unknown[]>(Array.isArray, "Invalid input: expected array").default([]),
+  run_ids: z.custom<readonly unknown[]>(Array.isArray, "Invalid input: expected array").optional(),
   latest_run_id: z.union([z.literal(""), runId]).default(""),
 });
 
@@ -110,23 +111,32 @@ const tableFacts = z.object({
   row_checksum: checksum,
 });
 
+/** Hears of the document that a list came in, without the list: what it says of pages and totals. */
+export type OnAround = (around: JsonNode | undefined) => void;
+
 /** Reads /history/instances. An entry that names only its latest run has that one. Throws `not_a_gateway`. */
 export async function readInstances(
   bytes: Uint8Array,
   place: ErrorPlace,
   unknown: UnknownFields,
+  onAround?: OnAround,
 ): Promise<readonly InstanceEntry[]> {
   const turns = new Turns();
-  const listed = await parseList(forms.instances, instanceEntry, bytes, place, unknown, turns);
+  const listed = await parseList(forms.instances, instanceEntry, bytes, place, unknown, turns, onAround);
   const entries = await turns.map(listed, async (entry, i) => ({
     ...entry,
-    run_ids: await eachChecked(runId, entry.run_ids, `instances.${i}.run_ids`, place, turns),
+    hasList: entry.run_ids !== undefined,
+    run_ids: await eachChecked(runId, entry.run_ids ?? [], `instances.${i}.run_ids`, place, turns),
   }));
   await requireDistinct(entries, ({ instance_id }) => instance_id, "instance", place, turns);
-  return await turns.map(entries, async ({ instance_id, run_ids, latest_run_id }) => {
+  return await turns.map(entries, async ({ instance_id, run_ids, hasList, latest_run_id }) => {
     await requireDistinct(run_ids, (id) => id, "run", place, turns);
     const missing = latest_run_id !== "" && !run_ids.includes(latest_run_id);
-    return { instanceId: instance_id, runIds: missing ? [...run_ids, latest_run_id] : run_ids };
+    return {
+      instanceId: instance_id,
+      runIds: missing ? [...run_ids, latest_run_id] : run_ids,
+      ...(missing && hasList ? { latestBeside: latest_run_id } : {}),
+    };
   });
 }
 
@@ -139,9 +149,10 @@ export async function readRuns(
   instanceId: string,
   place: ErrorPlace,
   unknown: UnknownFields,
+  onAround?: OnAround,
 ): Promise<readonly ListedRun[]> {
   const turns = new Turns();
-  const entries = await parseList(forms.runs, runIdentity, bytes, place, unknown, turns);
+  const entries = await parseList(forms.runs, runIdentity, bytes, place, unknown, turns, onAround);
   await requireDistinct(entries, ({ run_id }) => run_id, "run", place, turns);
   const texts = await elementTexts(textOf(bytes, place), "runs", turns);
   const readEntry = (entry: z.output<typeof runIdentity>, index: number): ListedRun => {
@@ -275,6 +286,7 @@ async function parseList<T extends z.ZodType>(
   place: ErrorPlace,
   unknown: UnknownFields,
   turns: Turns,
+  onAround?: OnAround,
 ): Promise<z.output<T>[]> {
   const json = readJson(bytes, place);
   if (turns.isDue(bytes.byteLength)) await turns.next();
@@ -283,12 +295,21 @@ async function parseList<T extends z.ZodType>(
     throw notTheContract(place, `${form.list}: more than ${mostEntries} entries`);
   }
   await judgeFields(form, json, place, unknown, turns);
+  onAround?.(readJsonText(JSON.stringify(aroundList(json, form.list))));
   // throws for what is no list
   const { [form.list]: entries = [] } =
     list === undefined
       ? checked(z.object({ [form.list]: z.array(schema) }), json, place)
       : { [form.list]: list };
   return await eachChecked(schema, entries, form.list, place, turns);
+}
+
+/** What a document has beside its list, but for what is long itself. */
+function aroundList(json: unknown, list: string): object {
+  const isShort = (value: unknown) =>
+    typeof value !== "object" || value === null || Object.keys(value).length <= 32;
+  const members = Object.entries(json ?? {}).filter(([name, value]) => name !== list && isShort(value));
+  return Object.fromEntries(members.slice(0, 1000));
 }
 
 /** Entries of a list at most: a document of entries as short as they can be holds no more. */

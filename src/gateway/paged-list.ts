@@ -1,19 +1,190 @@
-import { readJsonText } from "./profile/check/json-node.ts";
-import { signOfNext, signOfTotal } from "./profile/check/row-page.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { Listed, ListRest } from "../model/source.ts";
+import { type JsonNode, leavesOf } from "./profile/check/json-node.ts";
+import { pathText } from "./profile/check/row-page.ts";
+import { nextLink } from "./rest/pages/next-page.ts";
+
+/** How more of a list is asked for: at the whole address that its answer named, or by a parameter more. */
+export interface NextPage {
+  readonly address?: string;
+  readonly more?: Readonly<Record<string, string>>;
+}
+
+export interface ListAnswer<T> {
+  readonly entries: readonly T[];
+  /** The document; its entries need not be in it. */
+  readonly around: JsonNode | undefined;
+  /** By names in lower case; none over RPC. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** An answer's entries with what stands around them, of which the reader hears. */
+export async function listAnswer<T>(
+  read: (onAround: (around: JsonNode | undefined) => void) => Promise<readonly T[]>,
+  headers: ListAnswer<T>["headers"],
+): Promise<ListAnswer<T>> {
+  let around: JsonNode | undefined;
+  const entries = await read((node) => {
+    around = node;
+  });
+  return { entries, around, headers };
+}
+
+/** More pages than any list needs; each has to bring something new. */
+const mostPages = 10_000;
 
 /**
- * What a document says of entries behind those of its list, in words; undefined where it says nothing. A list is asked for once, so
- * nobody would miss what stands on another page.
+ * A list with all of its pages. One that says that it goes on is followed where it says how, and ends where what follows is empty
+ * or nothing new; `rest` says what could not be had. `what` is its name, such as `runs`, by which totals may be called.
  */
-export function pagedListText(
-  bytes: Uint8Array,
-  list: readonly string[],
-  entries: number,
-): string | undefined {
-  const node = readJsonText(new TextDecoder().decode(bytes));
-  const route = { rows: { form: "array", path: list, mediaTypes: [] } } as const;
-  const next = signOfNext({ headers: {} }, node, route);
-  if (next !== undefined) return `there is a next page in ${next.where}`;
-  const total = signOfTotal({ headers: {} }, node, route, entries + 1);
-  return total === undefined ? undefined : `${total.where} says ${total.total}`;
+export async function wholeList<T>(
+  what: string,
+  idOf: (entry: T) => string,
+  ask: (page: NextPage) => Promise<ListAnswer<T>>,
+): Promise<Listed<T>> {
+  let answer = await ask({});
+  let signs = signsOf(answer, what);
+  if (signs.next === undefined && !signs.isMore && signs.total === undefined) return answer.entries;
+  const all = new Map(answer.entries.map((entry) => [idOf(entry), entry]));
+  let unread: string | undefined;
+  for (let pages = 1; unread === undefined; pages++) {
+    const { next } = signs;
+    if (next === undefined) {
+      unread = signs.isMore;
+      break;
+    }
+    const following = await ask(next.page).catch((thrown: unknown) => {
+      // one that is not there, or not a list, says nothing against the entries that are here
+      if (!(thrown instanceof RunvaultError) || thrown.retry === "again" || thrown.exit === 130) throw thrown;
+      return thrown;
+    });
+    if (following instanceof RunvaultError) unread = `${next.where}, which failed: ${following.message}`;
+    else if (pages === mostPages) unread = `${next.where}, after ${mostPages} pages`;
+    else {
+      const before = all.size;
+      const isSame = isSamePage(answer, following, idOf);
+      for (const entry of following.entries) if (!all.has(idOf(entry))) all.set(idOf(entry), entry);
+      if (all.size === before) {
+        // the name of a parameter is a guess, which this gateway may not heed
+        if (isSame && next.page.more !== undefined)
+          unread = `${next.where}, and asking with ${Object.keys(next.page.more)} brings the same page`;
+        break;
+      }
+      answer = following;
+      signs = signsOf(following, what);
+    }
+  }
+  const { total } = signs;
+  const isShort = total !== undefined && total.entries > all.size;
+  const text = unread ?? (isShort ? `${total.where} says ${total.entries}` : undefined);
+  if (text === undefined) return withRest([...all.values()], undefined);
+  const least = Math.max(all.size + 1, total?.entries ?? 0);
+  return withRest([...all.values()], { text, least });
+}
+
+/** The same list, of which something could not be had. */
+export function withRest<T>(entries: readonly T[], rest: ListRest | undefined): Listed<T> {
+  return rest === undefined ? entries : Object.defineProperty([...entries], "rest", { value: rest });
+}
+
+function isSamePage<T>(one: ListAnswer<T>, other: ListAnswer<T>, idOf: (entry: T) => string): boolean {
+  if (one.entries.length !== other.entries.length || other.entries.length === 0) return false;
+  return one.entries.every((entry, i) => idOf(entry) === idOf(other.entries[i]!));
+}
+
+interface Signs {
+  /** Where it says that there is more, if it does not say how that is asked for. */
+  readonly isMore: string | undefined;
+  readonly next: { readonly where: string; readonly page: NextPage } | undefined;
+  /** A number of all entries that is more than those of the answer. */
+  readonly total: { readonly where: string; readonly entries: number } | undefined;
+}
+
+const moreNames = /^(?:has_?(?:more|next)(?:_?page)?|more|(?:is_?)?truncated)$/;
+const nextNames =
+  /^(?:next|cursor|continuation|after|end_cursor|(?:page|cursor|continuation)_token)$|^next_(?:page|page_token|page_url|page_link|cursor|token|link|url|uri|href|offset|marker|continuation_token)$/;
+/** Names of values that are never an address, whatever they look like. */
+const tokenNames = /token|cursor|offset|marker|after|continuation/;
+
+/** What of an answer says that its list goes on. Of fields, names are read in snake case, whatever they are written in. */
+function signsOf<T>({ entries, around, headers }: ListAnswer<T>, what: string): Signs {
+  const fields = [
+    ...(around?.kind === "object" ? fieldsOf(around) : []),
+    ...Object.entries(headers).map(([name, value]) => ({ where: `the header ${name}`, name, value })),
+  ].map((field) => ({ ...field, snake: snakeOf(field.name) }));
+  const flags = fields.filter(({ snake, value }) => moreNames.test(snake) && value !== "");
+  const isEnded = flags.some(({ value }) => value === "false" || value === "0");
+  const link = headers.link === undefined ? undefined : nextLink(headers.link);
+  const named = fields.find(
+    ({ snake, value }) => nextNames.test(snake) && !["", "0", "true", "false"].includes(value),
+  );
+  const flag = [...flags, ...fields.filter(({ snake }) => snake === "next")].find(
+    ({ value }) => value === "true" || /^[1-9]\d*$/.test(value),
+  );
+  const next =
+    link !== undefined
+      ? { where: "there is a next page in the header Link", page: { address: link } }
+      : named && {
+          where: `there is a next page in ${named.where}`,
+          page: pageOf(named.name, named.snake, named.value),
+        };
+  const totals = totalNamesOf(what);
+  const total = fields.find(
+    ({ snake, value }) => totals.test(snake) && /^\d{1,15}$/.test(value) && Number(value) > entries.length,
+  );
+  return {
+    next: isEnded ? undefined : next,
+    isMore: isEnded || flag === undefined ? undefined : `${flag.where} says ${flag.value}`,
+    total: total && { where: total.where, entries: Number(total.value) },
+  };
+}
+
+/** Scalars around a list, links by the name of what they lead to. */
+function fieldsOf(around: Extract<JsonNode, { readonly kind: "object" }>) {
+  return [...leavesOf(around)].flatMap(([path, node]) => {
+    const where = pathText(path);
+    if (node.kind === "array") return linksIn(node.items).map((value) => ({ where, name: "next", value }));
+    if (node.kind === "object" || node.kind === "null") return [];
+    const [name, outer] = [path.at(-1)!, path.at(-2)];
+    const isHref = outer !== undefined && /^(?:href|url|uri)$/i.test(name);
+    return [{ where, name: isHref ? outer : name, value: node.kind === "string" ? node.value : node.text }];
+  });
+}
+
+/** Addresses of the next page among links that each name what they are. */
+function linksIn(items: readonly JsonNode[]): string[] {
+  return items.flatMap((item) => {
+    if (item.kind !== "object") return [];
+    const member = (name: string) => {
+      const node = item.members.find(([own]) => own === name)?.[1];
+      return node?.kind === "string" ? node.value : "";
+    };
+    const rel = member("rel") || member("relation");
+    return rel.toLowerCase() === "next" ? [member("href") || member("url")] : [];
+  });
+}
+
+function snakeOf(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .replace(/[-.@]/g, "_")
+    .replace(/^(?:x_)?_*/, "");
+}
+
+/** How the page behind is asked for, by what an answer names: `next_page_token` is sent as `page_token`, a bare `next` as `cursor`. */
+function pageOf(name: string, snake: string, value: string): NextPage {
+  if (!tokenNames.test(snake) && /^(?:https?:)?\/|\?.*=/.test(value)) return { address: value };
+  const bare = name.replace(/^x-/i, "").replace(/^next[-_]?(?=.)/i, "");
+  const own = bare.replaceAll("-", "_").replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase());
+  const parameter =
+    snake === "next" ? "cursor" : snake === "next_token" ? name : snake === "end_cursor" ? "after" : own;
+  return { more: { [parameter]: value } };
+}
+
+/** Names of a total of a list's own entries: one of rows, say, says nothing of runs. */
+function totalNamesOf(what: string): RegExp {
+  const one = what.replace(/s$/, "");
+  const own = `items|entries|results|records|elements|${one}s?`;
+  return new RegExp(`^(?:total|count)(?:_?(?:count|size|${own}))?$|^(?:${own})_?(?:total|count)$`);
 }

@@ -1,7 +1,13 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
-import type { DocumentKind, InstanceEntry, ListedRun, RunRef, StorageFacts } from "../model/source.ts";
-import { agreeing } from "../model/text/plural.ts";
+import type {
+  DocumentKind,
+  InstanceEntry,
+  Listed,
+  ListedRun,
+  RunRef,
+  StorageFacts,
+} from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { type DocumentSource, documentSource } from "./document-source.ts";
 import { ownText } from "./documents.ts";
@@ -9,7 +15,8 @@ import type { GatewayLists, GatewaySource } from "./gateway.ts";
 import { withGiven } from "./given-instances.ts";
 import type { HttpSession } from "./http/http-session.ts";
 import { nullOnAbsence } from "./optional-answer.ts";
-import { pagedListText } from "./paged-list.ts";
+import { type NextPage, wholeList, withRest } from "./paged-list.ts";
+import { readJsonText } from "./profile/check/json-node.ts";
 import type { DescribedDocuments, FactFields, Profile } from "./profile/profile.ts";
 import { absentCodes, placeOfRun, requireExactRun } from "./request-checks.ts";
 import type { ListedIds } from "./rest/filter-probe.ts";
@@ -17,24 +24,22 @@ import { currentRunIn, listedFacts, listedInstances, listedRuns } from "./rest/p
 import type { WrittenBounds } from "./rest/written-bounds.ts";
 
 /** What a document is asked for about; what is undefined is not sent. */
-export interface DocumentValues {
+export interface DocumentValues extends NextPage {
   readonly instanceId?: string;
   readonly runId?: string;
   readonly bounds?: WrittenBounds;
-  /** Parameters by the gateway's names. */
-  readonly more?: Readonly<Record<string, string>>;
 }
 
 /** How one transport asks for what a profile describes. */
 export interface ProfileTransport<Request> {
   readonly by: "REST" | "RPC";
-  /** Reads the answer's JSON, with the place to name in errors about it. */
+  /** Reads the answer's JSON, with the place to name in errors about it, and over REST its headers. */
   ask<T>(
     request: Request,
     values: DocumentValues,
     place: ErrorPlace,
     signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, place: ErrorPlace) => T | Promise<T>,
+    read: (bytes: Uint8Array, place: ErrorPlace, headers: Readonly<Record<string, string>>) => T | Promise<T>,
   ): Promise<T>;
   bounds(request: Request, bounds: TimeBounds): WrittenBounds;
   /** What errors call the request, and by what it names an instance; undefined where it names none. */
@@ -79,20 +84,42 @@ export function profileDocumentSource<Request>(
   /** It was shown that the list of runs is of one instance alone. */
   let runsAreFiltered = false;
 
-  async function instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
+  async function instances(signal?: AbortSignal): Promise<Listed<InstanceEntry>> {
     const route = documents.instances;
     const entries =
       route === undefined
         ? []
-        : await ask(route, {}, {}, signal, async (bytes, here) => {
-            const listed = await listedInstances(bytes, route, here);
-            tellPages("instances", bytes, route.list, listed.length);
-            return listed;
-          });
-    return withGiven(entries, documents.given);
+        : await pagesOf(
+            { route, values: {}, place: {}, signal, what: "instances" },
+            ({ instanceId }: InstanceEntry) => instanceId,
+            (bytes, here) => listedInstances(bytes, route, here),
+          );
+    return withRest(withGiven(entries, documents.given), entries.rest);
   }
 
-  async function runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null> {
+  /** A list with its pages, for as long as nobody said that it is whole. */
+  async function pagesOf<T>(
+    of: {
+      readonly route: Request & { readonly list: readonly string[]; readonly isWhole?: boolean | undefined };
+      readonly values: DocumentValues;
+      readonly place: ErrorPlace;
+      readonly signal: AbortSignal | undefined;
+      readonly what: string;
+    },
+    idOf: (entry: T) => string,
+    read: (bytes: Uint8Array, place: ErrorPlace) => Promise<readonly T[]>,
+  ): Promise<Listed<T>> {
+    const { route, values, place, signal, what } = of;
+    return await wholeList(what, idOf, (page) =>
+      ask(route, { ...values, ...page }, place, signal, async (bytes, here, headers) => {
+        const entries = await read(bytes, here);
+        if (route.isWhole === true) return { entries, around: undefined, headers: {} };
+        return { entries, around: readJsonText(new TextDecoder().decode(bytes)), headers };
+      }),
+    );
+  }
+
+  async function runs(instanceId: string, signal?: AbortSignal): Promise<Listed<ListedRun> | null> {
     const entries = await listOf(instanceId, signal);
     if (entries !== null && entries.length > 0 && !runsAreFiltered) await requireOwnRuns(instanceId, signal);
     return entries;
@@ -101,19 +128,10 @@ export function profileDocumentSource<Request>(
   async function listOf(instanceId: string, signal: AbortSignal | undefined) {
     const route = documents.runs;
     if (route === undefined) return null;
-    return await ask(route, { instanceId }, { instance: instanceId }, signal, async (bytes, here) => {
-      const listed = await listedRuns(bytes, instanceId, route, here);
-      tellPages(`runs of ${instanceId}`, bytes, route.list, listed.length);
-      return listed;
-    });
-  }
-
-  function tellPages(what: string, bytes: Uint8Array, list: readonly string[], entries: number): void {
-    const more = pagedListText(bytes, list, entries);
-    if (more === undefined) return;
-    session.notices.tell(
-      `the list of ${what} has ${entries} ${agreeing(entries, "entry", "entries")}, and ${more}: what is not in it is not archived; ` +
-        "have all of it come at once, or name the rest under documents.given of the profile",
+    return await pagesOf(
+      { route, values: { instanceId }, place: { instance: instanceId }, signal, what: "runs" },
+      ({ runId }: ListedRun) => runId,
+      (bytes, here) => listedRuns(bytes, instanceId, route, here),
     );
   }
 

@@ -14,6 +14,21 @@ export interface RunRef {
 export interface InstanceEntry {
   readonly instanceId: string;
   readonly runIds: readonly string[];
+  /** The one of them that it calls its latest, where its own list lacks it. */
+  readonly latestBeside?: string | undefined;
+}
+
+/** A list as it was had. */
+export interface Listed<T> extends ReadonlyArray<T> {
+  /** What its source says of entries that could not be had; absent where it says nothing of the kind. */
+  readonly rest?: ListRest | undefined;
+}
+
+export interface ListRest {
+  /** What says so, in words. */
+  readonly text: string;
+  /** Entries that the whole list has at least. */
+  readonly least: number;
 }
 
 export interface RunEntry extends RunRef {
@@ -46,9 +61,9 @@ export interface RunListing {
   readonly by: string;
   /** The source's own clock, as it last told it; undefined, or absent, where it tells none. */
   now?(): Nanoseconds | undefined;
-  instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]>;
+  instances(signal?: AbortSignal): Promise<Listed<InstanceEntry>>;
   /** The runs of an instance, oldest first; null where there is no such list. */
-  runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null>;
+  runs(instanceId: string, signal?: AbortSignal): Promise<Listed<ListedRun> | null>;
   /** The run that the instance's own document calls its current one; null where it names none. */
   currentRun(instanceId: string, signal?: AbortSignal): Promise<string | null>;
 }

@@ -23,14 +23,14 @@ export function listNote(instanceId: string | null, runIds: readonly string[], t
 
 /** Something by which runs may be missing from the archive. */
 export function listDoubt(
-  instanceId: string,
+  instanceId: string | null,
   runIds: readonly string[],
   text: string,
   hint: string,
 ): ListFinding {
   const [run] = runIds;
   const place = {
-    instance: shownId(instanceId),
+    ...(instanceId === null ? {} : { instance: shownId(instanceId) }),
     ...(runIds.length === 1 && run !== undefined ? { run: shownId(run) } : {}),
   };
   return { instanceId, runIds, text, error: new RunvaultError("unverified", text, { place, hint }) };

@@ -1,6 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
-import type { RunListing } from "../../model/source.ts";
+import type { ListRest, RunListing } from "../../model/source.ts";
 import { idFault, shownId } from "../../model/text/id-fault.ts";
+import { countText } from "../../model/text/plural.ts";
 import { Turns } from "../../model/turns.ts";
 import { instanceNotFound } from "../../model/usual-errors.ts";
 import { isRoundNumber } from "../plan/round-number.ts";
@@ -47,6 +48,10 @@ interface Claim {
   readonly standings?: ReadonlyMap<string, RunStanding>;
   /** By run, why its entry cannot be read. */
   readonly faults?: ReadonlyMap<string, RunvaultError>;
+  /** What it says of runs that it does not name. */
+  readonly rest?: ListRest | undefined;
+  /** A run that it calls the latest, and leaves out of its own list. */
+  readonly latestBeside?: string | undefined;
 }
 
 /**
@@ -69,9 +74,9 @@ export async function namedRuns(
       const entries = await lists.instances(listing, signal);
       answered++;
       if (isRoundNumber(entries.length)) instancesMayBeCut = true;
-      for (const { instanceId, runIds } of entries) {
+      for (const { instanceId, runIds, latestBeside } of entries) {
         const by = `the ${listing.by} list of instances`;
-        const claim = { by, isList: false, names: new Set(runIds), counted: runIds };
+        const claim = { by, isList: false, names: new Set(runIds), counted: runIds, latestBeside };
         claims.set(instanceId, [...(claims.get(instanceId) ?? []), claim]);
       }
     } catch (thrown) {
@@ -83,6 +88,7 @@ export async function namedRuns(
   // a transport that lacks the list altogether has not failed
   const broken = failures.filter((thrown) => codeOf(thrown) !== "route_not_found");
   for (const thrown of broken) findings.push(listFailure(thrown, null, []));
+  if (only === undefined) findings.push(...(await instancesDoubts(lists, signal)));
 
   const instances: NamedInstance[] = [];
   const unknown: string[] = [];
@@ -169,7 +175,59 @@ async function namedOf(
       findings.push(listFailure(thrown, instanceId, [runId]));
     }
   }
+  const ended = new Set(runs.flatMap(({ run, finished }) => (finished ? [run.runId] : [])));
+  for (const doubt of await doubtsOf(instanceId, claims, ended, turns)) findings.push(doubt);
   return { instanceId, runs, names, mayBeCut };
+}
+
+/** Lists that say of themselves that they are not all, where no other that says nothing of the kind has what they lack. */
+async function doubtsOf(
+  instanceId: string | null,
+  claims: readonly Claim[],
+  ended: ReadonlySet<string>,
+  turns: Turns,
+): Promise<ListFinding[]> {
+  const restOf = ({ names, rest, latestBeside }: Claim): ListRest | undefined => {
+    if (rest !== undefined || latestBeside === undefined || !ended.has(latestBeside)) return rest;
+    return {
+      text: `its latest_run_id ${shownId(latestBeside)}, which has ended, is not in its run_ids`,
+      least: names.size,
+    };
+  };
+  const what = instanceId === null ? "instance" : "run";
+  const doubts: ListFinding[] = [];
+  for (const claim of claims) {
+    const rest = restOf(claim);
+    if (rest === undefined) continue;
+    let isTold = false;
+    for (const other of claims) {
+      if (restOf(other) !== undefined || other.names.size < rest.least) continue;
+      isTold ||= await includes(other.names, claim.names, turns);
+    }
+    if (isTold) continue;
+    doubts.push(
+      listDoubt(
+        instanceId,
+        [],
+        `${claim.by} names ${countText(claim.names.size, what)} and may not be all: ${rest.text}`,
+        `Have the gateway list all at once, or name the missing runs as INSTANCE/RUN; if the list is all there is, \`whole: true\` of documents.${what}s in a profile says so.`,
+      ),
+    );
+  }
+  return doubts;
+}
+
+/** The same of the lists of instances. What fails of them is told by those who take instances from them. */
+export async function instancesDoubts(lists: RunLists, signal?: AbortSignal): Promise<ListFinding[]> {
+  const claims: Claim[] = [];
+  for (const listing of await lists.listings(signal)) {
+    const entries = await lists.instances(listing, signal).catch(() => undefined);
+    if (entries === undefined) continue;
+    const names = new Set(entries.map(({ instanceId }) => instanceId));
+    const by = `the ${listing.by} list of instances`;
+    claims.push({ by, isList: true, names, counted: [], rest: entries.rest });
+  }
+  return await doubtsOf(null, claims, new Set(), new Turns());
 }
 
 /** An instance that no list of instances names: by its own lists, null where they do not know it either. */
@@ -217,7 +275,16 @@ async function listsOf(
             if (standing.finished) ended.push(runId);
           }
         }
-        claims.push({ by, isList: true, names: new Set(said.keys()), counted: ended, standings, faults });
+        const rest = (await lists.runs(listing, instanceId, signal))?.rest;
+        claims.push({
+          by,
+          isList: true,
+          names: new Set(said.keys()),
+          counted: ended,
+          standings,
+          faults,
+          rest,
+        });
       } catch (thrown) {
         if (concernsAll(thrown)) throw thrown;
         const isStrange = codeOf(thrown) === "instance_not_found";

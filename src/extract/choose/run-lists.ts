@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
 import { parseJson } from "../../model/outside-json.ts";
-import type { HistorySource, InstanceEntry, ListedRun, RunListing, RunRef } from "../../model/source.ts";
+import type {
+  HistorySource,
+  InstanceEntry,
+  Listed,
+  ListedRun,
+  RunListing,
+  RunRef,
+} from "../../model/source.ts";
 import { Turns } from "../../model/turns.ts";
 import { runNotFound } from "../../model/usual-errors.ts";
 import { isRoundNumber } from "../plan/round-number.ts";
@@ -28,8 +35,8 @@ export class RunLists {
   readonly #source: HistorySource;
   readonly #rules: StatusRules;
   #listings: Promise<readonly RunListing[]> | undefined;
-  readonly #instances = new Map<RunListing, Promise<readonly InstanceEntry[]>>();
-  readonly #runs = new Map<RunListing, Map<string, Promise<readonly ListedRun[] | null>>>();
+  readonly #instances = new Map<RunListing, Promise<Listed<InstanceEntry>>>();
+  readonly #runs = new Map<RunListing, Map<string, Promise<Listed<ListedRun> | null>>>();
   readonly #current = new Map<RunListing, Map<string, Promise<string | null>>>();
   readonly #summaries = new Map<string, Promise<Uint8Array | null>>();
   /** By instance, its document. */
@@ -56,7 +63,7 @@ export class RunLists {
   }
 
   /** The instances of one listing, with the runs that it names for them. */
-  async instances(listing: RunListing, signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
+  async instances(listing: RunListing, signal?: AbortSignal): Promise<Listed<InstanceEntry>> {
     return await kept(this.#instances, listing, () => listing.instances(signal));
   }
 
@@ -65,7 +72,7 @@ export class RunLists {
     listing: RunListing,
     instanceId: string,
     signal?: AbortSignal,
-  ): Promise<readonly ListedRun[] | null> {
+  ): Promise<Listed<ListedRun> | null> {
     return await kept(ownMap(this.#runs, listing), instanceId, () => listing.runs(instanceId, signal));
   }
 
@@ -176,6 +183,7 @@ export class RunLists {
    */
   async #listOf(run: RunRef, signal?: AbortSignal) {
     const others: (readonly string[])[] = [];
+    let goesOn = false;
     const failures: { readonly listing: RunListing; readonly thrown: unknown }[] = [];
     const faults: RunvaultError[] = [];
     for (const listing of await this.listings(signal)) {
@@ -194,6 +202,7 @@ export class RunLists {
           return { listing, entry, runs };
         }
         if (runs !== null) others.push(runs.map(({ runId }) => runId));
+        if (runs?.rest !== undefined) goesOn = true;
       } catch (thrown) {
         signal?.throwIfAborted();
         failures.push({ listing, thrown });
@@ -201,7 +210,7 @@ export class RunLists {
     }
     if (faults.length > 0) throw faults[0];
     if (failures.length > 0) throw failures[0]!.thrown;
-    return { others };
+    return { others, goesOn };
   }
 
   async #find(run: RunRef, signal?: AbortSignal): Promise<Found> {
@@ -210,7 +219,7 @@ export class RunLists {
     const listed = found.others;
     const { isNamed, known } = await this.#named(run, signal);
     // a list that may have been cut says nothing of what it lacks; where there is no list, any run may be there
-    const mayBeUnlisted = listed.length === 0 ? known.length === 0 : listed.some(mayBeCut);
+    const mayBeUnlisted = listed.length === 0 ? known.length === 0 : found.goesOn || listed.some(mayBeCut);
     if (!isNamed && !mayBeUnlisted) throw runNotFound(run, listed[0] ?? known);
     const told = await this.#fromSummary(run, listed.length > 0, signal);
     if (!isNamed && listed.length > 0 && told.documents.summary === null) throw runNotFound(run, listed[0]);

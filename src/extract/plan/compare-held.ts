@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Segment } from "../../archive/manifest/manifest.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { AskedRun } from "../../model/source.ts";
@@ -25,6 +26,8 @@ export interface HeldComparison {
   readonly read: (segment: Segment) => Promise<Buffer>;
   /** Hears of each window whose rows are the same at the source. */
   readonly onEqual: (window: HeldWindow) => Promise<void>;
+  /** Hears where these rows are printed otherwise there, or come in another order. */
+  readonly onPrintedOtherwise?: () => void;
 }
 
 /** A window whose rows are others at the source, with their number. */
@@ -75,6 +78,7 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
     const there = await askAlone(input, window);
     if (there.isSame) {
       await onEqual(window);
+      if (there.isOtherText) input.onPrintedOtherwise?.();
       clean = (text) => linesWithoutOddZeros(text, input.table);
     } else {
       differing.push({ ...window, rowsThere: there.rows });
@@ -226,7 +230,7 @@ class HeldBytes {
 async function askAlone(
   { run, table, work, read }: HeldComparison,
   { from, to, rows, segments }: HeldWindow,
-): Promise<{ readonly isSame: boolean; readonly rows: number }> {
+): Promise<{ readonly isSame: boolean; readonly isOtherText: boolean; readonly rows: number }> {
   const held = new LineHash(table);
   for (const segment of segments) if (segment.rows > 0) await held.add(await read(segment));
   let there = new LineHash(table);
@@ -240,12 +244,14 @@ async function askAlone(
       event.release();
     }
   }
-  return { isSame: held.text === there.text, rows: there.rows };
+  const isSame = held.text === there.text;
+  return { isSame, isOtherText: held.sha256 !== there.sha256, rows: there.rows };
 }
 
 /** Count and sum over the canonical lines of some rows, in any order; a line that is no row counts by its bytes. */
 class LineHash {
   readonly #table: Table;
+  readonly #bytes = createHash("sha256");
   rows = 0;
   #sum = 0n;
 
@@ -257,9 +263,16 @@ class LineHash {
     return `${this.rows}:${this.#sum}`;
   }
 
+  /** Of the lines as they are, in their order; to be asked for once. */
+  get sha256(): string {
+    return this.#bytes.digest("hex");
+  }
+
   async add(text: Buffer): Promise<void> {
     const turns = new Turns();
-    for (const bytes of eachLine(await linesWithoutOddZeros(text, this.#table))) {
+    const clean = await linesWithoutOddZeros(text, this.#table);
+    this.#bytes.update(clean);
+    for (const bytes of eachLine(clean)) {
       if (turns.isDue(bytes.byteLength)) await turns.next();
       this.rows++;
       this.#sum += lineHash(comparableLine(this.#table, bytes.toString("utf8")));

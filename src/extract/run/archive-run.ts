@@ -10,7 +10,7 @@ import {
 } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
 import { concerning, lostFiles, namesOf } from "../../archive/read/lost-files.ts";
-import { knownSource, rememberSource } from "../../archive/sources.ts";
+import { joinAddress, knownSource, rememberSource } from "../../archive/sources.ts";
 import { makeRealFolder } from "../../archive/storage/real-folder.ts";
 import { typesNow } from "../../archive/types-now.ts";
 import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
@@ -225,11 +225,13 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     ...{ source, archive, run, isMoved: settings.sourceMoved, retry: job.retry },
     signal: fetching,
   };
+  /** Some of its rows are others than those archived. */
+  let isChanged = false;
   /** Whether the run is the one that is archived; if not, that is recorded, and nothing else done. */
   const isOther = async (isToFetch: boolean): Promise<RunOutcome | null> => {
     if (committed === null) return null;
     try {
-      await requireSameRun({ ...identity, committed, isToFetch });
+      isChanged = (await requireSameRun({ ...identity, committed, isToFetch })) || isChanged;
       return null;
     } catch (thrown) {
       const error = RunvaultError.from(thrown);
@@ -252,6 +254,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   if (
     committed !== null &&
     toMend.length === 0 &&
+    !isChanged &&
     (open.length === 0 ||
       (await isUpToDate(facts, committed, run, open, settings, asks, (text) => warnings.push(text))))
   ) {
@@ -349,7 +352,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     acceptQuarantine: settings.acceptQuarantine,
     finalPass: settings.finalPass,
     versionNow: () => (run.final ? (version ?? null) : null),
-    recheck: isDue(committed, settings.recheckBefore),
+    recheck: isChanged || isDue(committed, settings.recheckBefore),
     require: settings.require,
     fingerprint: settings.fingerprint,
     hashOf: (table, files, bounds) => inTurn((connection) => rowHashWithin(connection, table, files, bounds)),
@@ -581,6 +584,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     retries,
   };
   const { resumedSegments } = journal.held;
+  if (isChanged && committed !== null) await joinAddress(archive, committed.source, source.label);
   await commitRun(archive, manifest, journal, step);
   const named = (isEmpty: boolean) =>
     open.flatMap(({ name }) => {

@@ -11,8 +11,7 @@ const mostRuns = 200;
 
 /**
  * Finds out whether a source at an address that the archive does not know is one that it does: ports and tunnels change.
- * It is where a run that was archived from there has its beginning and its first proven row here; then the address is
- * kept. What fails concerns no run yet, and is told when the run is archived.
+ * It is where a run that was archived from there has its beginning and its proven rows here; then the address is kept. What fails concerns no run yet, and is told when the run is archived.
  */
 export async function recogniseSource(input: {
   readonly archive: Archive;
@@ -31,7 +30,9 @@ export async function recogniseSource(input: {
       const tables = Object.values(committed?.tables ?? {});
       if (committed === null || !tables.some(({ proven }) => (proven?.certificate?.rows ?? 0) > 0)) continue;
       const run = await lists.describe(committed, signal);
-      await requireSameRun({ archive, source, run, committed, isMoved, isToFetch: false, retry, signal });
+      const identity = { archive, source, run, committed, isMoved, isToFetch: false, retry, signal };
+      // a run whose rows changed is taken by its own job, which compares them all
+      if (await requireSameRun(identity)) continue;
       return;
     } catch (thrown) {
       signal.throwIfAborted();

@@ -3,13 +3,13 @@ import type { Manifest, Segment } from "../../archive/manifest/manifest.ts";
 import { joinAddress, knownSource } from "../../archive/sources.ts";
 import { mostSegmentBytes, readSegment } from "../../archive/write/segment.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { type Table, tables } from "../../model/profile/table.ts";
+import { type Table, type TableName, tables } from "../../model/profile/table.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { HistorySource } from "../../model/source.ts";
-import { formatTime } from "../../model/time.ts";
+import { formatTime, type Nanoseconds } from "../../model/time.ts";
 import { comparableLine } from "../../row/same-line.ts";
 import { asked, routeOf } from "../plan/route.ts";
-import { askSmall, linesIn, linesOf, timeOf } from "../plan/table-asks.ts";
+import { askSmall, isRefusal, linesIn, linesOf, probe, timeOf } from "../plan/table-asks.ts";
 import type { RunDescription } from "./run-description.ts";
 
 export interface RunIdentity {
@@ -25,12 +25,18 @@ export interface RunIdentity {
   readonly signal: AbortSignal;
 }
 
+/** What a source gives of rows that were proven: all that it is asked for as they are stored, some of them, or none. */
+type Given = "all" | "some" | "none";
+
 /**
  * Throws `history_identity_conflict` where the source has another run under the id of an archived one: it began at
  * another time, or, where its address is another or it tells no beginning, its rows are others. An address that gave a
  * proven row is the source's from then on; one of a run of which nothing is proven has shown nothing, and is not.
+ *
+ * True where it gave only some of the rows that it was asked for as they are stored: it is the source's once all that is held was
+ * compared.
  */
-export async function requireSameRun(identity: RunIdentity): Promise<void> {
+export async function requireSameRun(identity: RunIdentity): Promise<boolean> {
   const { source, archive, run, committed, isMoved, isToFetch } = identity;
   const before = toldBeginning(committed.run.started);
   const now = toldBeginning(run.started);
@@ -44,22 +50,23 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
   const isKnown =
     committed.source === source.label ||
     (await knownSource(archive, committed.source)).addresses.includes(source.label);
-  if (isKnown && (before !== undefined || !isToFetch)) return;
+  if (isKnown && (before !== undefined || !isToFetch)) return false;
   if (!isKnown && isMoved) {
     await joinAddress(archive, committed.source, source.label);
-    return;
+    return false;
   }
-  const hasRow = await hasProvenRow(identity);
-  if (hasRow === false) {
+  const given = await givenRows(identity);
+  if (given === "none") {
     const what = isKnown ? "the gateway" : `${source.label}, another address than it was archived from,`;
     throw conflict(
       identity,
-      `${what} does not have the first and last row of the run as proven`,
+      `${what} gives neither the first, the middle nor the last row of the run as proven`,
       "What is archived stays as it is. Archive the other run into another archive; if it is the same gateway at a new " +
         "address, say so once with --source-moved.",
     );
   }
-  if (!isKnown && hasRow === true) await joinAddress(archive, committed.source, source.label);
+  if (!isKnown && given === "all") await joinAddress(archive, committed.source, source.label);
+  return given === "some";
 }
 
 /** When a run began; undefined where that is not told, or told as 0. */
@@ -67,41 +74,112 @@ function toldBeginning(started: string | bigint | null | undefined): bigint | un
   return started == null || BigInt(started) === 0n ? undefined : BigInt(started);
 }
 
+/** The same from every gateway: rows of these tell no two gateways apart. */
+const marketData: ReadonlySet<TableName> = new Set(["bars", "order_book", "factors"]);
+
 /**
- * Whether the source has the first row that was proven of the run, or, where retention took that, the last, of any of its
- * tables; undefined where no row was ever proven. Throws what fails of a table, or is damaged, where nothing else tells.
+ * What the source gives of the first, the middle and the last row that were proven, of the first table of which retention
+ * left any. Market data decides only where no other table has rows. Undefined where no row was ever proven. Throws what
+ * fails of a table, or is damaged, where nothing else tells.
  */
-async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined> {
-  const { archive, committed, signal } = identity;
-  let isAnyProven = false;
+async function givenRows(identity: RunIdentity): Promise<Given | undefined> {
+  const proven = tables.flatMap((table) => {
+    const segments = identity.committed.tables[table.name]?.proven?.segments ?? [];
+    const filled = segments.filter(({ rows }) => rows > 0);
+    return filled.length === 0 ? [] : [{ table, segments: filled }];
+  });
+  const own = proven.filter(({ table }) => !marketData.has(table.name));
   let failure: unknown;
-  for (const table of tables) {
-    const segments = (committed.tables[table.name]?.proven?.segments ?? []).filter(({ rows }) => rows > 0);
-    for (const [segment, end] of [
-      [segments[0], 0],
-      [segments.at(-1), -1],
-    ] as const) {
-      if (segment === undefined) continue;
-      try {
-        const text = await readSegment(
-          archive.store,
-          archive.layout.committedKey(committed, "data", segment.file),
-          segment,
-        );
-        const line = linesOf(text).at(end)?.toString("utf8");
-        if (line !== undefined && (await gives(identity, table, segment, line))) return true;
-      } catch (thrown) {
-        signal.throwIfAborted();
-        const { scope, code } = RunvaultError.from(thrown);
-        if (scope !== "table" && code !== "archive_damaged") throw thrown;
-        failure ??= thrown;
-      }
+  for (const { table, segments } of own.length > 0 ? own : proven) {
+    try {
+      const given = await givenOf(identity, table, segments);
+      // retention took the whole table, and may have left another
+      if (given !== undefined) return given;
+    } catch (thrown) {
+      identity.signal.throwIfAborted();
+      const { scope, code } = RunvaultError.from(thrown);
+      if (scope !== "table" && code !== "archive_damaged") throw thrown;
+      failure ??= thrown;
     }
-    // retention may have taken the whole table, and left another
-    if (segments.length > 0) isAnyProven = true;
   }
   if (failure !== undefined) throw failure;
-  return isAnyProven ? false : undefined;
+  return proven.length === 0 ? undefined : "none";
+}
+
+interface StoredRow {
+  readonly segment: Segment;
+  readonly line: string;
+}
+
+/** The same of one table; undefined where the source has none of its rows any more. */
+async function givenOf(
+  identity: RunIdentity,
+  table: Table,
+  segments: readonly Segment[],
+): Promise<Given | undefined> {
+  const rows = await rowsToAsk(identity, segments);
+  const given = await givenAmong(identity, table, rows);
+  if (given === "all") return given;
+  const begins = await firstLeft(identity, table, rows);
+  if (begins === null) return undefined;
+  if (begins === undefined) return given;
+  return await givenAmong(identity, table, await rowsToAsk(identity, segments, begins));
+}
+
+/** The first row of some segments, the middle one, and the last: of those from a time on, where one is given. */
+async function rowsToAsk(
+  { archive, committed }: RunIdentity,
+  segments: readonly Segment[],
+  from?: Nanoseconds,
+): Promise<StoredRow[]> {
+  const left = segments.filter(({ to }) => from === undefined || BigInt(to) > from);
+  const rows = new Map<string, StoredRow>();
+  const take = async (segment: Segment | undefined, at: number) => {
+    if (segment === undefined) return;
+    const key = archive.layout.committedKey(committed, "data", segment.file);
+    const lines = linesOf(await readSegment(archive.store, key, segment)).map((line) =>
+      line.toString("utf8"),
+    );
+    const isLeft = (line: string) => from === undefined || BigInt(timeOf(line) ?? from) >= from;
+    const line = lines.slice(at).find(isLeft);
+    if (line !== undefined) rows.set(line, { segment, line });
+  };
+  await take(left[0], 0);
+  let middle = (left.reduce((sum, segment) => sum + segment.rows, 0) - 1) >> 1;
+  const inMiddle = left.find(({ rows: count }) => {
+    if (middle < count) return true;
+    middle -= count;
+    return false;
+  });
+  await take(inMiddle, middle);
+  await take(left.at(-1), -1);
+  return [...rows.values()];
+}
+
+async function givenAmong(identity: RunIdentity, table: Table, rows: readonly StoredRow[]): Promise<Given> {
+  let number = 0;
+  for (const { segment, line } of rows) if (await gives(identity, table, segment, line)) number++;
+  return number === 0 ? "none" : number === rows.length ? "all" : "some";
+}
+
+/** When the source's rows begin, of those stored; undefined where they begin with the first, null where it has none. */
+async function firstLeft(
+  { source, run, retry, signal }: RunIdentity,
+  table: Table,
+  rows: readonly StoredRow[],
+): Promise<Nanoseconds | undefined | null> {
+  const [first, last] = [rows[0], rows.at(-1)].map((row) => row && timeOf(row.line));
+  if (first == null || last == null) return undefined;
+  const { instanceId, runId, final } = run;
+  const asks = { source, run: { instanceId, runId, final }, table, retry, signal };
+  try {
+    const found = await probe(asks, { from: BigInt(first), to: BigInt(last) + 1n });
+    if (found === undefined) return null;
+    return found.ts === undefined || found.ts === BigInt(first) ? undefined : found.ts;
+  } catch (thrown) {
+    if (!isRefusal(thrown)) throw thrown;
+    return undefined;
+  }
 }
 
 /** Whether a line is among those that the source gives of its timestamp, whose rows take no more than a segment may. */

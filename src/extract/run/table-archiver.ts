@@ -43,7 +43,7 @@ import {
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
 import { needsEnd, type Route, routeOf } from "../plan/route.ts";
 import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
-import { isRefusal, linesOf, timeOf } from "../plan/table-asks.ts";
+import { isRefusal, linesOf, probe, timeOf } from "../plan/table-asks.ts";
 import { isSaidNone } from "../plan/wanted-tables.ts";
 import { isRefusedByRoute } from "../proof/absent-table.ts";
 import { formerGrounds, proveFilled, standingGrounds } from "../proof/filled-table.ts";
@@ -55,6 +55,7 @@ import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
 import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
 import { letGoSegments } from "./let-go.ts";
+import { isPrintedOtherwise } from "./printed-otherwise.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 import { extentOf, passOverRows, type Scan, scanAll } from "./scan-passes.ts";
@@ -87,6 +88,8 @@ export class TableArchiver {
   #isSameByHash = false;
   /** The gateway's row checksum is another than that of the rows here. */
   #isHashOther = false;
+  /** The hash of the full scan that brought the rows here, printed otherwise. */
+  #sameScan: string | undefined;
   /** Windows fetched by this job that the gateway counts otherwise. */
   #disagreeing: Disagreement[] = [];
   /** Where the facts of a run that goes on stop to agree with its rows, as they do where they lag behind. */
@@ -370,7 +373,7 @@ export class TableArchiver {
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
     else if (!isOther) return false;
     await this.plan(facts);
-    return isOther || (await this.#disagreement()) !== null;
+    return isOther || (await this.#disagreementByRows()) !== null;
   }
 
   /**
@@ -466,7 +469,7 @@ export class TableArchiver {
   async fetch(onFetched = () => {}): Promise<void> {
     const plan = this.#plan;
     if (plan === undefined) return onFetched();
-    if (plan.gaps.length > 0) this.#alone = undefined;
+    if (plan.gaps.length > 0) this.#alone = this.#sameScan = undefined;
     const { slices, journal, run } = this.#context;
     const { name } = this.table;
     // not before: facts that nothing has room for decide nothing
@@ -646,10 +649,26 @@ export class TableArchiver {
    * more, and those that changed are planned. Throws `shrunk` where a proven one lost rows.
    */
   async #mendWindows(): Promise<boolean> {
-    if (this.#compared || this.#formerFiles.size === 0 || (await this.#disagreement()) === null) return false;
-    if (!(await this.#compare())) return false;
+    if ((await this.#disagreementByRows()) === null || this.#compared) return false;
+    if (this.#formerFiles.size === 0 || !(await this.#compare())) return false;
     await this.plan(null);
     return true;
+  }
+
+  /** How the two passes disagree, once the gateway was asked whether it prints the same rows in more than one way. */
+  async #disagreementByRows(): Promise<RunvaultError | null> {
+    const found = await this.#disagreement();
+    // another number of rows is no matter of how they are printed
+    if (found?.code !== "unverified") return found;
+    const { journal, run, work } = this.#context;
+    const onRows = (rows: number, bytes: number) => this.#context.onScanned(this.table, rows, bytes);
+    const input = {
+      ...{ run, table: this.table, work: { ...work, countRows: undefined, onRows } },
+      read: (segment: Segment) => journal.textOf(segment),
+    };
+    if (!(await isPrintedOtherwise(input, this.#comparedWindows(), this.#context))) return found;
+    this.#sameScan = journal.held.of(this.table.name).fullScan?.sha256;
+    return null;
   }
 
   /** Shows that no rows lie outside of those here, and none behind a cap. */
@@ -1348,7 +1367,7 @@ export class TableArchiver {
       const message = `two passes over the table brought ${fullScan?.rows ?? 0} and ${rows} rows`;
       return new RunvaultError("incomplete", message, { hint });
     }
-    if (quarantine.length > 0) return null;
+    if (quarantine.length > 0 || fullScan.sha256 === this.#sameScan) return null;
     const hash = createHash("sha256");
     for (const segment of segments) {
       if (this.#gatewayFrom !== undefined && BigInt(segment.to) <= this.#gatewayFrom) continue;

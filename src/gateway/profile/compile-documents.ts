@@ -42,11 +42,13 @@ export function compileDocuments(
       list: instances.list,
       id: instances.id ?? [],
       runs: instances.runs,
+      isWhole: instances.whole,
     },
     runs: runs && {
       ...request("runs", runs, { instance: true, run: false, bounds: false }),
       list: runs.list,
       ...runFields(runs, runs.unit ?? "ns"),
+      isWhole: runs.whole,
     },
     facts: storage && {
       ...request("storage", storage, { ...ofRun, bounds: true }),

@@ -14,6 +14,10 @@ const list = listPathSchema.meta({
   description: "where the list is in the answer; [] where the answer is the list",
   examples: ["data.items"],
 });
+export const wholeSchema = z
+  .boolean({ error: "must be true or false" })
+  .optional()
+  .meta({ description: "true where one answer has all of the list, though it looks as if it went on" });
 const unit = unitSchema.optional().meta({ description: "how times are written in it; without it ns" });
 
 const statuses = ["RUNNING", "FINISHED", "FAILED"] as const;
@@ -52,6 +56,7 @@ export const documentsSchema = z.strictObject({
       list,
       id: field("where an entry has the instance's id; without it the entry itself is the id"),
       runs: field("where an entry has the list of its run ids"),
+      whole: wholeSchema,
     },
     "the list of instances",
   ),
@@ -70,6 +75,7 @@ export const documentsSchema = z.strictObject({
       }),
       final: field("whether no row will be added any more"),
       storage_version: field("a mark that changes whenever any of its rows does"),
+      whole: wholeSchema,
     },
     "the list of an instance's runs",
   ),

@@ -103,7 +103,7 @@ interface Announced {
 
 /**
  * Each document's request over one transport, and where in the JSON of its answer the values are. Undefined: the gateway has
- * none.
+ * none. A list that `isWhole` is not followed, whatever its answer says of more.
  */
 export interface DescribedDocuments<Request> {
   readonly instances:
@@ -111,9 +111,12 @@ export interface DescribedDocuments<Request> {
         readonly list: readonly string[];
         readonly id: readonly string[];
         readonly runs: readonly string[] | undefined;
+        readonly isWhole?: boolean | undefined;
       })
     | undefined;
-  readonly runs: (Request & RunFields & { readonly list: readonly string[] }) | undefined;
+  readonly runs:
+    | (Request & RunFields & { readonly list: readonly string[]; readonly isWhole?: boolean | undefined })
+    | undefined;
   readonly facts: (Request & FactFields) | undefined;
   readonly summary: Request | undefined;
   readonly resources: Request | undefined;

@@ -153,11 +153,13 @@ function documentsOf({ documents }: RestProfile, common: Settings): Record<strin
       list: listText(instances.list),
       id: instances.id.length === 0 ? undefined : pathText(instances.id),
       runs: fieldText(instances.runs),
+      whole: instances.isWhole || undefined,
     },
     runs: runs && {
       ...request(runs, ["parameters.instance"]),
       list: listText(runs.list),
       ...runDocument(runs),
+      whole: runs.isWhole || undefined,
     },
     storage: facts && { ...request(facts, bounds), ...factsDocument(facts) },
     summary: summary && request(summary, ids),

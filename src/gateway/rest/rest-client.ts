@@ -49,7 +49,10 @@ export class RestClient {
    * Throws `limit_exceeded` above 16 MiB, `timeout` where it takes too long as a whole, `not_a_gateway` for another
    * media type.
    */
-  async document(call: RestCall, context: RequestContext): Promise<Uint8Array> {
+  async document(
+    call: RestCall,
+    context: RequestContext,
+  ): Promise<{ readonly bytes: Uint8Array; readonly headers: AnswerHeaders }> {
     const { place, signal } = context;
     using _place = await this.#session.gate.document(signal);
     return await this.#session.retrying(signal, async () => {
@@ -60,7 +63,8 @@ export class RestClient {
         answer.body.close();
         throw thrown;
       }
-      return await this.#session.whole(answer, documentMaxBytes, "a document", place, textBody);
+      const bytes = await this.#session.whole(answer, documentMaxBytes, "a document", place, textBody);
+      return { bytes, headers: answer.headers };
     });
   }
 

@@ -1,4 +1,4 @@
-import type { DocumentKind, RunRef } from "../../model/source.ts";
+import type { DocumentKind, InstanceEntry, ListedRun, RunRef } from "../../model/source.ts";
 import { builtInContract } from "../contract.ts";
 import { documentSource } from "../document-source.ts";
 import {
@@ -15,6 +15,7 @@ import { contractErrors } from "../http/error-answer.ts";
 import { withinReach } from "../http/error-reach.ts";
 import { HttpSession } from "../http/http-session.ts";
 import type { GatewayOptions } from "../options.ts";
+import { listAnswer, wholeList } from "../paged-list.ts";
 import { defaultRest } from "../profile/default-rest.ts";
 import { absentCodes, checkedBounds, placeOfRun, requireExactRun, requireRows } from "../request-checks.ts";
 import { askRest } from "./ask-rest.ts";
@@ -55,21 +56,28 @@ export function restSource(session: HttpSession): GatewaySource {
   const client = new RestClient(session, contractErrors(builtInContract));
   const ask = askRest(session, client, base);
 
+  const runs = (instanceId: string, signal: AbortSignal | undefined) =>
+    wholeList(
+      "runs",
+      ({ runId }: ListedRun) => runId,
+      (page) =>
+        ask(routes.runs, { instanceId, ...page }, { instance: instanceId }, signal, (bytes, here, headers) =>
+          listAnswer((onAround) => readRuns(bytes, instanceId, here, unknown, onAround), headers),
+        ),
+    );
+
   function document(
     { instanceId, runId }: RunRef,
-    kind: DocumentKind,
+    kind: Exclude<DocumentKind, "run">,
     signal: AbortSignal | undefined,
   ): Promise<Uint8Array | null> {
     const run = { instanceId, runId };
-    const route =
-      kind === "instance" ? instanceRoute(instanceId) : kind === "run" ? routes.runs : routes[kind];
+    const route = kind === "instance" ? instanceRoute(instanceId) : routes[kind];
     return ask(route, run, placeOfRun(run), signal, async (bytes, here) => {
       switch (kind) {
         case "instance":
           readJson(bytes, here);
           break;
-        case "run":
-          return ownText(await readRuns(bytes, instanceId, here, unknown), run);
         case "facts":
           await readFacts(bytes, here, unknown);
           break;
@@ -83,12 +91,16 @@ export function restSource(session: HttpSession): GatewaySource {
   const documents = documentSource(session, {
     by: "REST",
     instances: (signal) =>
-      ask(routes.instances, {}, {}, signal, (bytes, here) => readInstances(bytes, here, unknown)),
-
-    runs: (instanceId, signal) =>
-      ask(routes.runs, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
-        readRuns(bytes, instanceId, here, unknown),
+      wholeList(
+        "instances",
+        ({ instanceId }: InstanceEntry) => instanceId,
+        (page) =>
+          ask(routes.instances, page, {}, signal, (bytes, here, headers) =>
+            listAnswer((onAround) => readInstances(bytes, here, unknown, onAround), headers),
+          ),
       ),
+
+    runs,
 
     currentRun: (instanceId, signal) =>
       ask(instanceRoute(instanceId), {}, { instance: instanceId }, signal, readCurrentRun),
@@ -106,7 +118,8 @@ export function restSource(session: HttpSession): GatewaySource {
       );
     },
 
-    document,
+    document: async (run, kind, signal) =>
+      kind === "run" ? ownText(await runs(run.instanceId, signal), run) : await document(run, kind, signal),
     absent: {
       currentRun: ["route_not_found", "instance_not_found"],
       document: absentCodes,

@@ -11,6 +11,7 @@ import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedBounds } from "../request-checks.ts";
 import type { ListedIds } from "./filter-probe.ts";
+import { nextTarget } from "./next-target.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { firstPage, placesInBody, totalOf } from "./pages/next-page.ts";
 import { checkJoins, PageEnds } from "./pages/page-joins.ts";
@@ -455,29 +456,6 @@ function requireNext({ pages }: RestRoute, { headers, rows }: OpenPage, place: E
       hint: "Correct the profile's pages, or its limit: all rows but those of the first page would be missing.",
     },
   );
-}
-
-/** The path of a next page from the origin on, which stays: it is sent headers that are a secret. */
-function nextTarget(session: HttpSession, address: string, from: string, place: ErrorPlace): string {
-  const { origin } = session.address;
-  const base = origin + from;
-  const hint = "Nothing was sent there; report it to the gateway's operator.";
-  if (!URL.canParse(address, base)) {
-    throw new RunvaultError("refused", "the gateway names a next page at an address that is none", {
-      place,
-      status: 200,
-      hint,
-    });
-  }
-  const target = new URL(address, base);
-  if (target.origin !== origin || target.username !== "" || target.password !== "") {
-    throw new RunvaultError("refused", `the gateway names a next page at another origin, ${target.origin}`, {
-      place,
-      status: 200,
-      hint,
-    });
-  }
-  return target.pathname + target.search;
 }
 
 function leastOf(...values: readonly (number | undefined)[]): number | undefined {

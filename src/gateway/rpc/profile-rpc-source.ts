@@ -84,12 +84,13 @@ export function profileRpcSource(
         using scope = session.scope(signal);
         const here = placeOf(request, place);
         try {
-          const { method } = request;
-          const answer = await client.document(method, messageOf(request, values, here), {
+          const { method, fixed } = request;
+          const asked = { ...request, fixed: { ...fixed, ...values.more } };
+          const answer = await client.document(method, messageOf(asked, values, here), {
             place: here,
             signal: scope.signal,
           });
-          return await read(documentBytes(method.output, answer, "foreign"), here);
+          return await read(documentBytes(method.output, answer, "foreign"), here, {});
         } catch (thrown) {
           throw withinReach(thrown, place);
         }

@@ -13,7 +13,7 @@ import { knownSource } from "../../archive/sources.ts";
 import { finishedRuns } from "../../extract/choose/finished-runs.ts";
 import { firstOfMany } from "../../extract/choose/first-of-many.ts";
 import { type ListFinding, listFailure } from "../../extract/choose/list-finding.ts";
-import { concernsAll } from "../../extract/choose/named-runs.ts";
+import { concernsAll, instancesDoubts } from "../../extract/choose/named-runs.ts";
 import type { RunLists } from "../../extract/choose/run-lists.ts";
 import { heldStanding } from "../../extract/run/held-standing.ts";
 import type { RunDescription } from "../../extract/run/run-description.ts";
@@ -182,6 +182,9 @@ async function byPatterns(
       if (concernsAll(thrown)) throw thrown;
     }
   }
+  // names are taken from these lists
+  if (rules.instances.some(({ isExact }) => !isExact))
+    findings.push(...(await instancesDoubts(lists, signal)));
   const only: string[] = [];
   const left = leftBefore.map(({ instanceId }) => instanceId);
   for (const instanceId of new Set([...asked, ...[...held.instances(), ...left].filter(isTaken)])) {

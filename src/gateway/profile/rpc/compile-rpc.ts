@@ -232,11 +232,17 @@ class RpcCompiler {
     return {
       instances:
         instances && instancesRequest
-          ? { ...instancesRequest, list: instances.list, id: instances.id ?? [], runs: instances.runs }
+          ? {
+              ...{ ...instancesRequest, list: instances.list, id: instances.id ?? [] },
+              ...{ runs: instances.runs, isWhole: instances.whole },
+            }
           : undefined,
       runs:
         runs && runsRequest
-          ? { ...runsRequest, list: runs.list, ...this.#runFields(runs, runsRequest) }
+          ? {
+              ...{ ...runsRequest, list: runs.list, isWhole: runs.whole },
+              ...this.#runFields(runs, runsRequest),
+            }
           : undefined,
       facts:
         storage && factsRequest ? { ...factsRequest, ...this.#factFields(storage, factsRequest) } : undefined,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { connectCodeNames } from "../../../model/connect-code-names.ts";
 import { type TableName, tableNames, tables } from "../../../model/profile/table.ts";
-import { documentsSchema } from "../document-schema.ts";
+import { documentsSchema, wholeSchema } from "../document-schema.ts";
 import { type ErrorWord, errorWords } from "../error-schema.ts";
 import { fieldPathSchema, listPathSchema } from "../field-path-schema.ts";
 import { timesSchema, unitSchema } from "../request-schema.ts";
@@ -114,6 +114,7 @@ const documents = z.strictObject({
       list: listPathSchema.meta({ description: "repeated field of the answer that has them" }),
       id: answerField("where an entry has the instance's id; without it the entry itself is the id"),
       runs: answerField("where an entry has the list of its run ids"),
+      whole: wholeSchema,
     },
     "the list of instances",
   ),
@@ -131,6 +132,7 @@ const documents = z.strictObject({
         .meta({ description: `the gateway's words for ${statuses.join(", ")}; without it these` }),
       final: answerField("whether no row will be added any more"),
       storage_version: answerField("a mark that changes whenever any of its rows does"),
+      whole: wholeSchema,
     },
     "the list of an instance's runs",
   ),

@@ -1,0 +1,92 @@
+// @module-tag slow
+import { describe, expect, it } from "vitest";
+import type { TableName } from "../../src/model/profile/table.ts";
+import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { type ArrayRow, ArraySource, type Manners } from "../fixtures/source/array-source.ts";
+
+const rows = world({ fills: hours(30), bars: hours(30), equity: hours(30) });
+const only = (...names: TableName[]) => new Map(names.map((name) => [name, [...rows.get(name)!]]));
+
+/** The same run at an address that the archive does not know. */
+const elsewhere = (tables: Map<TableName, ArrayRow[]>, manners: Manners = {}) =>
+  Object.assign(new ArraySource(run, tables, manners), { label: "http://elsewhere/api/v1" });
+
+/** What becomes of the fills of a run of these tables at another address. */
+async function moved(names: TableName[], there: Map<TableName, ArrayRow[]>) {
+  const tables = await TableWorld.create();
+  await tables.archiveRun(new ArraySource(run, only(...names)));
+  const source = elsewhere(there);
+  const { manifest, changed } = await tables.archiveRun(source, { tables: names });
+  return { tables, source, manifest, changed };
+}
+
+const withRows = (
+  tables: Map<TableName, ArrayRow[]>,
+  name: TableName,
+  change: (rows: ArrayRow[]) => ArrayRow[],
+) => new Map(tables).set(name, change(tables.get(name)!));
+
+describe("a run at an address that is not known", () => {
+  // caught by: market data that vouches for a gateway whose fills are all others
+  it("is another one where every fill differs, whatever bars say", async () => {
+    const there = withRows(only("fills", "bars"), "fills", repriced);
+    const { tables, manifest } = await moved(["fills", "bars"], there);
+    await using _tables = tables;
+    expect(manifest.tables.fills).toMatchObject({
+      proven: { state: "COMPLETE" },
+      attempt: { error: { code: "history_identity_conflict" } },
+    });
+    await tables.expectRows("fills", rows.get("fills")!);
+  });
+
+  // caught by: market data that never decides
+  it("is the same by its bars where no other table has rows", async () => {
+    const { tables, manifest } = await moved(["bars"], only("bars"));
+    await using _tables = tables;
+    expect(manifest.tables.bars!.attempt).toMatchObject({ outcome: "ok", error: null });
+  });
+
+  // caught by: one given row that vouches for all others, and a version that is the same
+  it.each([
+    [0, "first"],
+    [14, "middle"],
+    [29, "last"],
+  ])(
+    "is the same by one of three rows (row %i, the %s), and then all that differ are fetched",
+    async (index) => {
+      const there = withRows(only("fills"), "fills", (all) =>
+        all.map((row, i) => (i === index ? row : repriced([row])[0]!)),
+      );
+      const { tables, manifest } = await moved(["fills"], there);
+      await using _tables = tables;
+      expect(manifest.state).toBe("COMPLETE");
+      await tables.expectRows("fills", there.get("fills")!);
+      // its address is known from then on
+      const again = await tables.archiveRun(elsewhere(there));
+      expect(again.changed).toBe(false);
+    },
+  );
+
+  // caught by: rows that retention took, counted as rows that another gateway lacks
+  it("is the same, and not streamed again, by the rows that retention left", async () => {
+    const there = withRows(only("fills"), "fills", (all) => all.slice(20));
+    const { tables, manifest } = await moved(["fills"], there);
+    await using _tables = tables;
+    expect(manifest.tables.fills!.attempt).toMatchObject({ outcome: "ok", error: null });
+    expect(manifest.tables.fills!.proven!.certificate!.rows).toBe(30);
+  });
+
+  // caught by: a first table that retention took whole, taken for another gateway's
+  it("is the same by its equity where retention took all fills, and another where that differs, too", async () => {
+    const lapsed = withRows(only("fills", "equity"), "fills", () => []);
+    const { tables, manifest } = await moved(["fills", "equity"], lapsed);
+    await using _tables = tables;
+    expect(manifest.tables.equity!.attempt.error).toBeNull();
+    const other = withRows(lapsed, "equity", (all) =>
+      all.map((row) => ({ ...row, line: row.line.replace(/"cash":"[^"]*"/, '"cash":"777"') })),
+    );
+    const refused = await moved(["fills", "equity"], other);
+    await using _refused = refused.tables;
+    expect(refused.manifest.tables.equity!.attempt.error?.code).toBe("history_identity_conflict");
+  });
+});
