@@ -43,7 +43,7 @@ export async function wholeList<T>(
   ask: (page: NextPage) => Promise<ListAnswer<T>>,
 ): Promise<Listed<T>> {
   let answer = await ask({});
-  let signs = signsOf(answer, what);
+  let signs = signsOf({ ...answer, entries: answer.entries.length }, what);
   if (signs.next === undefined && !signs.isMore && signs.total === undefined) return answer.entries;
   const all = new Map(answer.entries.map((entry) => [idOf(entry), entry]));
   let unread: string | undefined;
@@ -71,7 +71,7 @@ export async function wholeList<T>(
         break;
       }
       answer = following;
-      signs = signsOf(following, what);
+      signs = signsOf({ ...following, entries: following.entries.length }, what);
     }
   }
   const { total } = signs;
@@ -107,7 +107,14 @@ const nextNames =
 const tokenNames = /token|cursor|offset|marker|after|continuation/;
 
 /** What of an answer says that its list goes on. Of fields, names are read in snake case, whatever they are written in. */
-function signsOf<T>({ entries, around, headers }: ListAnswer<T>, what: string): Signs {
+export function signsOf(
+  {
+    entries,
+    around,
+    headers,
+  }: Pick<ListAnswer<unknown>, "around" | "headers"> & { readonly entries: number },
+  what: string,
+): Signs {
   const fields = [
     ...(around?.kind === "object" ? fieldsOf(around) : []),
     ...Object.entries(headers).map(([name, value]) => ({ where: `the header ${name}`, name, value })),
@@ -130,7 +137,7 @@ function signsOf<T>({ entries, around, headers }: ListAnswer<T>, what: string): 
         };
   const totals = totalNamesOf(what);
   const total = fields.find(
-    ({ snake, value }) => totals.test(snake) && /^\d{1,15}$/.test(value) && Number(value) > entries.length,
+    ({ snake, value }) => totals.test(snake) && /^\d{1,15}$/.test(value) && Number(value) > entries,
   );
   return {
     next: isEnded ? undefined : next,

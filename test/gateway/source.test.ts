@@ -123,6 +123,7 @@ test("instances name their runs; a gateway that gives only the latest run gives 
       instances: [
         { instance_id: "a", run_ids: ["1", "2"], latest_run_id: "2" },
         { instance_id: "b", latest_run_id: "9" },
+        { instance_id: "d", run_ids: ["1"], latest_run_id: "2" },
         { instance_id: "c" },
       ],
     },
@@ -131,6 +132,7 @@ test("instances name their runs; a gateway that gives only the latest run gives 
   expect(answer).toEqual([
     { instanceId: "a", runIds: ["1", "2"] },
     { instanceId: "b", runIds: ["9"] },
+    { instanceId: "d", runIds: ["1", "2"], latestBeside: "2" },
     { instanceId: "c", runIds: [] },
   ]);
 });

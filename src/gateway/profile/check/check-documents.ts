@@ -3,6 +3,7 @@ import { isTableName, type TableName } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { agreeing, countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
+import { signsOf } from "../../paged-list.ts";
 import { instantIn, truthOf } from "../../rest/field-values.ts";
 import { boundText, stepOf } from "../../rest/written-bounds.ts";
 import type { FactFields, RunFields } from "../profile.ts";
@@ -17,7 +18,7 @@ import {
 import { likeliest, unitText } from "./column-look.ts";
 import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "./json-node.ts";
 import type { DocumentCheck, Finding } from "./profile-check.ts";
-import { pathText, shortText, signOfNext, signOfTotal } from "./row-page.ts";
+import { pathText, shortText } from "./row-page.ts";
 import { scalarText } from "./sample.ts";
 import { isLikelyTime, likelyUnit } from "./times.ts";
 
@@ -149,7 +150,7 @@ export class DocumentChecks {
         }
       }
     }
-    findings.push(...pagedList(answer, document.list, key, entries.length));
+    findings.push(...pagedList(answer, document, "instances", key, entries.length));
     this.#tell(
       "instances",
       answer,
@@ -201,7 +202,7 @@ export class DocumentChecks {
       ],
     ];
     if (words.size > 0) read.push(["status", [...words].join(", ")]);
-    findings.push(...pagedList(answer, document.list, key, entries.length));
+    findings.push(...pagedList(answer, document, "runs", key, entries.length));
     this.#tell(
       `runs of ${instanceId}`,
       answer,
@@ -606,27 +607,32 @@ function readFacts(
   return { rows: BigInt(rows), first, last };
 }
 
-/** A list has to come whole: an answer that says it goes on lacks runs that nobody would miss. */
+/** A list that goes on where no address says how may lack runs that nobody would miss. */
 function pagedList(
   { told, node }: { readonly told: Told; readonly node: JsonNode },
-  list: readonly string[],
+  { isWhole }: { readonly isWhole?: boolean | undefined },
+  what: string,
   key: string,
   entries: number,
 ): Finding[] {
-  const route = { rows: { form: "array", path: list, mediaTypes: [json] } } as const;
-  const next = signOfNext(told, node, route);
-  const total = signOfTotal(told, node, route, entries + 1);
-  if (next === undefined && total === undefined) return [];
+  const { next, isMore, total } = signsOf({ entries, around: node, headers: told.headers }, what);
+  if (isWhole === true || next?.page.address !== undefined) return [];
+  const sent = Object.entries(next?.page.more ?? {}).map(([name, value]) => ({ name, value }))[0];
   const seen =
-    next === undefined
-      ? `${total!.where} says ${total!.total}`
-      : `there is a next page in ${next.where}: ${shortText(next.value)}`;
+    sent !== undefined
+      ? `${next!.where}: ${shortText(sent.value)}`
+      : (isMore ?? (total && `${total.where} says ${total.entries}`));
+  if (seen === undefined) return [];
+  const jobs =
+    sent === undefined
+      ? "Jobs"
+      : `\`archive\` sends it as \`${sent.name}\`; where the gateway does not heed that, jobs`;
   return [
     {
       kind: "page_kind",
       key,
       message: `${entries} ${agreeing(entries, "entry", "entries")} came, and ${seen}`,
-      hint: "Lists are asked for once: have all of one come at once, such as by `parameters: { fixed: { limit: 1000 } }` with the gateway's own name, or name the others under `documents.given`.",
+      hint: `${jobs} that take runs from this list end with 4: have all of it come at once, such as by \`parameters: { fixed: { limit: 1000 } }\` with the gateway's own name, or say \`whole: true\` where this is all.`,
     },
   ];
 }
