@@ -106,6 +106,12 @@ const nextNames =
 /** Names of values that are never an address, whatever they look like. */
 const tokenNames = /token|cursor|offset|marker|after|continuation/;
 
+/** Whether a field beside a list says how it goes on. */
+export function isSignOfPages(name: string, what: string): boolean {
+  const snake = snakeOf(name);
+  return [moreNames, nextNames, totalNamesOf(what)].some((names) => names.test(snake));
+}
+
 /** What of an answer says that its list goes on. Of fields, names are read in snake case, whatever they are written in. */
 export function signsOf(
   {

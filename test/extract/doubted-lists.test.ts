@@ -65,6 +65,11 @@ describe("a list of runs that says that it goes on", () => {
   test("says nothing against a run that it lacks and that is named", async () => {
     const lists = new RunLists(new ScriptedLists({ REST: list(entries(1, 2, 3), { rests: more }) }), rules);
     expect((await lists.look({ instanceId: "i", runId: "r6" })).run.status).toBe("FINISHED");
+    const source = new ScriptedLists({ REST: list(entries(1, 2, 3), { rests: more }) });
+    source.document = async () => null;
+    expect((await new RunLists(source, rules).look({ instanceId: "i", runId: "r6" })).run.status).toBe(
+      "UNKNOWN",
+    );
     const whole = new RunLists(new ScriptedLists({ REST: list(entries(1, 2, 3)) }), rules);
     await expect(whole.look({ instanceId: "i", runId: "r6" })).rejects.toMatchObject({
       code: "run_not_found",

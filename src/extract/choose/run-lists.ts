@@ -222,7 +222,8 @@ export class RunLists {
     const mayBeUnlisted = listed.length === 0 ? known.length === 0 : found.goesOn || listed.some(mayBeCut);
     if (!isNamed && !mayBeUnlisted) throw runNotFound(run, listed[0] ?? known);
     const told = await this.#fromSummary(run, listed.length > 0, signal);
-    if (!isNamed && listed.length > 0 && told.documents.summary === null) throw runNotFound(run, listed[0]);
+    if (!isNamed && listed.length > 0 && !found.goesOn && told.documents.summary === null)
+      throw runNotFound(run, listed[0]);
     return told;
   }
 

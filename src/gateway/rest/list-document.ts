@@ -1,6 +1,7 @@
 import type { ErrorPlace } from "../../model/error.ts";
 import type { Turns } from "../../model/turns.ts";
 import { wireType } from "../../row/wire/wire-cursor.ts";
+import { isSignOfPages } from "../paged-list.ts";
 import type { UnknownFields } from "../rpc/unknown-fields.ts";
 
 /** What kind of value a field holds: a number, text, or several values. */
@@ -34,7 +35,10 @@ export async function judgeFields(
 ): Promise<void> {
   if (!isObject(json)) return;
   const { what, list } = form;
-  const around = filledUnknown(json, [list, "ok"]);
+  const isPlain = (value: unknown) => typeof value !== "object";
+  const around = filledUnknown(json, [list, "ok"]).filter(
+    ([key, value]) => !isPlain(value) || !isSignOfPages(key, list),
+  );
   const listed = listIn(form, json);
   const entries = (listed ?? []).filter(isObject);
   // beside a list that is there and empty, only another list can hold its entries
