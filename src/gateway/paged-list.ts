@@ -31,7 +31,7 @@ export async function listAnswer<T>(
 }
 
 /** More pages than any list needs; each has to bring something new. */
-const mostPages = 10_000;
+const mostPages = 1000;
 
 /**
  * A list with all of its pages. One that says that it goes on is followed where it says how, and ends where what follows is empty
@@ -47,6 +47,7 @@ export async function wholeList<T>(
   if (signs.next === undefined && !signs.isMore && signs.total === undefined) return answer.entries;
   const all = new Map(answer.entries.map((entry) => [idOf(entry), entry]));
   let unread: string | undefined;
+  let { total } = signs;
   for (let pages = 1; unread === undefined; pages++) {
     const { next } = signs;
     if (next === undefined) {
@@ -56,7 +57,7 @@ export async function wholeList<T>(
     const following = await ask(next.page).catch((thrown: unknown) => {
       // one that is not there, or not a list, says nothing against the entries that are here
       if (!(thrown instanceof RunvaultError) || thrown.retry === "again" || thrown.exit === 130) throw thrown;
-      return thrown;
+      return thrown.status === 204 ? { entries: [], around: undefined, headers: {} } : thrown;
     });
     if (following instanceof RunvaultError) unread = `${next.where}, which failed: ${following.message}`;
     else if (pages === mostPages) unread = `${next.where}, after ${mostPages} pages`;
@@ -72,9 +73,10 @@ export async function wholeList<T>(
       }
       answer = following;
       signs = signsOf({ ...following, entries: following.entries.length }, what);
+      // the last page need not repeat it
+      if ((signs.total?.entries ?? 0) > (total?.entries ?? 0)) total = signs.total;
     }
   }
-  const { total } = signs;
   const isShort = total !== undefined && total.entries > all.size;
   const text = unread ?? (isShort ? `${total.where} says ${total.entries}` : undefined);
   if (text === undefined) return withRest([...all.values()], undefined);
@@ -88,8 +90,10 @@ export function withRest<T>(entries: readonly T[], rest: ListRest | undefined): 
 }
 
 function isSamePage<T>(one: ListAnswer<T>, other: ListAnswer<T>, idOf: (entry: T) => string): boolean {
-  if (one.entries.length !== other.entries.length || other.entries.length === 0) return false;
-  return one.entries.every((entry, i) => idOf(entry) === idOf(other.entries[i]!));
+  const ids = new Set(one.entries.map(idOf));
+  return (
+    ids.size > 0 && ids.size === other.entries.length && other.entries.every((entry) => ids.has(idOf(entry)))
+  );
 }
 
 interface Signs {

@@ -86,6 +86,10 @@ describe("a list that says where it goes on", () => {
     ["empty", (query) => (query.has("cursor") ? {} : { runs: first!, beside: { next_cursor: "x" } })],
     ["nothing new", () => ({ runs: first!, headers: { link: "<?>; rel=next" } })],
     [
+      "no content",
+      (query) => (query.has("p") ? { status: 204 } : { runs: first!, beside: { next: "?p=2" } }),
+    ],
+    [
       "nothing but its last entry",
       (query) =>
         query.has("cursor")
@@ -113,6 +117,15 @@ describe("a list that does not say how it goes on", () => {
       "a token that is not heeded",
       () => ({ runs: first!, beside: { next_page_token: "x" } }),
       /next_page_token, and asking with page_token brings the same page/,
+      4,
+    ],
+    [
+      "a token that is not heeded, in any order",
+      (query) => ({
+        runs: query.has("cursor") ? first!.toReversed() : first!,
+        beside: { next_cursor: query.has("cursor") ? "y" : "x" },
+      }),
+      /brings the same page/,
       4,
     ],
     [
@@ -146,6 +159,12 @@ describe("a list that does not say how it goes on", () => {
       requests: 1,
     });
   });
+});
+
+// caught by: a total that the first page alone has, forgotten behind it
+test("a list is doubted whose pages end ahead of the total of the first", async () => {
+  const pages = twoPages("page", "2", () => ({ next_page: 2, total: 7 }));
+  expect(await listed(pages)).toMatchObject({ rest: { text: "total says 7", least: 7 } });
 });
 
 // caught by: a profile's word that is not heeded, and a doubt that is lost where ids are given by name
