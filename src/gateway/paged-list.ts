@@ -77,8 +77,8 @@ export async function wholeList<T>(
       if ((signs.total?.entries ?? 0) > (total?.entries ?? 0)) total = signs.total;
     }
   }
-  const isShort = total !== undefined && total.entries > all.size;
-  const text = unread ?? (isShort ? `${total.where} says ${total.entries}` : undefined);
+  const short = (total?.entries ?? 0) > all.size ? `${total?.where} says ${total?.entries}` : undefined;
+  const text = unread ?? short;
   if (text === undefined) return withRest([...all.values()], undefined);
   const least = Math.max(all.size + 1, total?.entries ?? 0);
   return withRest([...all.values()], { text, least });
