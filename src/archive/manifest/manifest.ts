@@ -170,12 +170,15 @@ const attemptSchema = z.strictObject({
   /** What was seen and is no error: rows that the gateway no longer keeps, a version that moved for nothing. */
   notes: z.array(z.string()),
   /**
-   * What an attempt that went wrong brought; null after one that was ok, or where it brought nothing worth keeping. It
-   * stays beside what is proven of a run that its gateway forgot, for it cannot be had again.
+   * All rows that are here after an attempt that went wrong; null where it brought nothing worth keeping. After one that was
+   * ok, rows that were never proven and that the gateway no longer has, of a bucket that they share with proven rows all rows.
+   * It stays beside what is proven of a run that its gateway forgot, for it cannot be had again.
    */
   holding: holdingSchema.nullable(),
   /** What the gateway told and brought of the table, of an attempt that went wrong: the next one is held against it. */
   seen: z.array(evidenceSchema).optional(),
+  /** Rows that came in attempts that went wrong, where not all were kept: the most of one, and the earliest ts_event. */
+  came: z.strictObject({ rows: count, first: int64 }).optional(),
 });
 export type Attempt = z.infer<typeof attemptSchema>;
 

@@ -1,4 +1,4 @@
-import type { Failure, Holding, TableManifest, TableState } from "./manifest.ts";
+import type { Failure, Holding, Segment, TableManifest, TableState } from "./manifest.ts";
 
 /** A table as it is seen: what is proven of it, or what its latest attempt made of it. */
 export interface TableView extends Holding {
@@ -14,16 +14,63 @@ export function provenView(table: TableManifest | undefined): TableView | undefi
 }
 
 /**
- * What the latest attempt made of a table: as it is proven, if that was ok and nothing unproven is kept beside it;
- * undefined where it never was archived.
+ * All rows of a table that are here: those that its latest attempt brought or that are kept beside what is proven, and what
+ * is proven where that is not among them; undefined where it never was archived.
  */
 export function latestView(table: TableManifest): TableView;
 export function latestView(table: TableManifest | undefined): TableView | undefined;
 export function latestView(table: TableManifest | undefined): TableView | undefined {
   if (table === undefined) return undefined;
   const { grain, proven, attempt } = table;
-  const state = attempt.outcome === "ok" && attempt.holding !== null ? "UNVERIFIED" : table.state;
-  return { ...(attempt.holding ?? proven ?? nothing), state, grain, error: attempt.error };
+  const { outcome, holding, error } = attempt;
+  const state = outcome === "ok" && holding !== null ? "UNVERIFIED" : table.state;
+  const rows =
+    holding === null ? proven : proven === null ? holding : together(proven, holding, outcome === "ok");
+  return { ...(rows ?? nothing), state, grain, error };
+}
+
+/**
+ * What is proven, with what is held beside it. A bucket in which the two lie apart has the files of both; of one in which
+ * they do not, what is held has all rows.
+ */
+function together(proven: Holding, holding: Holding, isOk: boolean): Holding {
+  const held = Map.groupBy(holding.segments, ({ bucket }) => bucket);
+  const own = Map.groupBy(proven.segments, ({ bucket }) => bucket);
+  const isBeside = ({ bucket }: { readonly bucket: string }) =>
+    lieApart(own.get(bucket) ?? [], held.get(bucket) ?? []);
+  const beside = proven.segments.filter(isBeside);
+  const base = isOk ? proven : holding;
+  if (beside.every(({ rows }) => rows === 0) || base.certificate === null) return holding;
+  const segments = [...beside, ...holding.segments].sort((a, b) => order(a.from, b.from));
+  const parquet = [...proven.parquet.filter(isBeside), ...holding.parquet];
+  parquet.sort((a, b) => order(a.first.ts, b.first.ts));
+  const files = new Set(beside.map(({ file }) => file));
+  const aside = proven.quarantine.filter(({ segment }) => files.has(segment));
+  const quarantine = [...aside, ...holding.quarantine];
+  const sum = (counted: readonly { readonly rows: number }[]) =>
+    counted.reduce((total, { rows }) => total + rows, 0);
+  const certificate = {
+    ...base.certificate,
+    ...{ rows: sum(segments), quarantined: sum(quarantine), rowHash: null },
+    ...{ first: parquet[0]?.first ?? null, last: parquet.at(-1)?.last ?? null },
+  };
+  const drift = [...new Set([...proven.drift, ...holding.drift])];
+  return { ...base, certificate, segments, parquet, quarantine, drift };
+}
+
+/** Whether all rows of one bucket's segments come before those of others, or after them, or one side has none. */
+export function lieApart(one: readonly Segment[], other: readonly Segment[]): boolean {
+  const [a, b] = [one, other].map((segments) => segments.filter(({ rows }) => rows > 0)) as [
+    Segment[],
+    Segment[],
+  ];
+  const isBefore = (ahead: Segment[], behind: Segment[]) =>
+    ahead.every(({ to }) => behind.every(({ from }) => BigInt(to) <= BigInt(from)));
+  return isBefore(a, b) || isBefore(b, a);
+}
+
+function order(one: string, other: string): number {
+  return Number(BigInt(one) > BigInt(other)) - Number(BigInt(one) < BigInt(other));
 }
 
 const nothing: Holding = {
@@ -49,9 +96,13 @@ export function toldView(table: TableManifest): TableView {
   return { ...latest, certificate: { ...before, proof: "none", gatewayRows: null, restsOn: [] } };
 }
 
-/** What readers show of a table; with `allowIncomplete` what its latest attempt made of it. */
+/** What readers show of a table: what is proven; with `allowIncomplete` all that is here. The only place that decides it. */
 export function shownView(table: TableManifest | undefined, allowIncomplete: boolean): TableView | undefined {
-  return allowIncomplete ? latestView(table) : provenView(table);
+  if (!allowIncomplete) return provenView(table);
+  const view = latestView(table);
+  const isBeside = table?.attempt.outcome === "ok" && table.attempt.holding !== null;
+  if (!isBeside || view?.certificate == null) return view;
+  return { ...view, certificate: { ...view.certificate, proof: "none" } };
 }
 
 /** True for a table that there is, with rows or none; false where nothing is proven, or that there is no such table. */

@@ -39,6 +39,7 @@ import { supersededGeneration } from "./superseded-generation.ts";
 import {
   bucketsOf,
   countRows,
+  isConverted,
   isSorted,
   knownBytes,
   knownRows,
@@ -382,7 +383,7 @@ class ArchiveSource implements HistorySource {
 
   #parquetOf({ manifest, table: { name }, buckets }: AskedRows): ParquetFile[] {
     return buckets.flatMap(({ parquet, rows }) => {
-      if (parquet !== undefined) return [parquet];
+      if (parquet.length > 0) return parquet;
       if (rows === 0) return [];
       throw new RunvaultError(
         "history_unavailable",
@@ -438,7 +439,7 @@ class ArchiveSource implements HistorySource {
     const certified = held.certificate?.rowHash ?? null;
     if (isOpen(bounds) && certified !== null && BigInt(certified.rows) === rows) return BigInt(certified.sum);
     const buckets = bucketsOf(held, bounds);
-    if (buckets.some((bucket) => bucket.parquet?.rows !== bucket.rows)) return undefined;
+    if (!buckets.every(isConverted)) return undefined;
     const { instanceId, runId } = manifest;
     const request = { instanceId, runId, table: name, ...bounds, signal };
     const asked = { manifest, table: tableNamed(name), held, buckets, filters: [], request };

@@ -12,22 +12,32 @@ import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lin
 export interface TableBucket {
   /** Those with rows, in order of their windows. */
   readonly segments: readonly Segment[];
-  readonly parquet: ParquetFile | undefined;
+  /** In the order of their rows; several where some rows are proven and others are not. */
+  readonly parquet: readonly ParquetFile[];
   readonly rows: number;
 }
 
 /** The buckets that may hold rows within the bounds, in their order. */
 export function bucketsOf(table: Holding, bounds: TimeBounds): TableBucket[] {
-  const parquet = new Map(table.parquet.map((file) => [file.bucket, file]));
+  const parquet = Map.groupBy(table.parquet, ({ bucket }) => bucket);
   const byBucket = Map.groupBy(
     table.segments.filter((segment) => segment.rows > 0),
     ({ bucket }) => bucket,
   );
   return [...byBucket].flatMap(([name, segments]) =>
     segments.some((segment) => overlaps(segment, bounds))
-      ? [{ segments, parquet: parquet.get(name), rows: segments.reduce((sum, { rows }) => sum + rows, 0) }]
+      ? [{ segments, parquet: parquet.get(name) ?? [], rows: sumRows(segments) }]
       : [],
   );
+}
+
+/** Whether all rows of a bucket are in Parquet. */
+export function isConverted({ parquet, rows }: TableBucket): boolean {
+  return sumRows(parquet) === rows;
+}
+
+function sumRows(files: readonly { readonly rows: number }[]): number {
+  return files.reduce((sum, { rows }) => sum + rows, 0);
 }
 
 /** False where rows are not in key order over the bucket's segments, but are in its Parquet. */
@@ -154,9 +164,9 @@ export async function countRows(
     last = counted.last ?? last;
   };
   for (const bucket of buckets) {
-    const { parquet } = bucket;
-    if (parquet !== undefined && parquet.rows === bucket.rows) {
-      const ends = { first: BigInt(parquet.first.ts), last: BigInt(parquet.last.ts) };
+    const [begin, end] = [bucket.parquet[0], bucket.parquet.at(-1)];
+    if (begin !== undefined && end !== undefined && isConverted(bucket)) {
+      const ends = { first: BigInt(begin.first.ts), last: BigInt(end.last.ts) };
       if (isWithin(ends.first, bounds) && isWithin(ends.last, bounds)) {
         add({ rows: bucket.rows, ...ends });
         continue;

@@ -9,7 +9,7 @@ import {
   type TableManifest,
   tableState,
 } from "../manifest/manifest.ts";
-import { latestView, provenView, type TableView } from "../manifest/table-view.ts";
+import { provenView, type TableView } from "../manifest/table-view.ts";
 import { throughWords } from "../manifest/through-words.ts";
 import { tablesOf } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
@@ -63,7 +63,12 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
 function viewsOf(table: TableManifest): TableView[] {
   const proven = provenView(table);
   const views = proven === undefined ? [] : [proven];
-  return table.attempt.holding === null ? views : [...views, latestView(table)];
+  const { outcome, holding, error } = table.attempt;
+  if (holding === null) return views;
+  return [
+    ...views,
+    { ...holding, state: outcome === "ok" ? "UNVERIFIED" : table.state, grain: table.grain, error },
+  ];
 }
 
 /** What is proven, the latest attempt and the state that stands above both. */
@@ -77,7 +82,7 @@ function partFaults(table: TableManifest): Fault[] {
   must(state === own, `the manifest says that the table is ${state}, but by its parts it is ${own}`);
   const isOk = attempt.outcome === "ok";
   must(!isOk || proven !== null, "its latest attempt was ok, but nothing is proven");
-  // of a run that its gateway forgot, a note says why they are kept
+  // of rows that the gateway no longer has, a note says why they are kept
   const mayHaveOwn = !isOk || attempt.notes.length > 0;
   must(mayHaveOwn || attempt.holding === null, "its latest attempt was ok, but has rows of its own");
   must(isOk === (attempt.behindSince === null), "its latest attempt and behindSince contradict each other");

@@ -7,6 +7,7 @@ import { formerBytes } from "../../archive/manifest/former-files.ts";
 import { consistentRuns } from "../../archive/manifest/found-runs.ts";
 import { type Manifest, type TableState, tableStates } from "../../archive/manifest/manifest.ts";
 import { everyFile } from "../../archive/manifest/manifest-files.ts";
+import { toldView } from "../../archive/manifest/table-view.ts";
 import { readSources } from "../../archive/sources.ts";
 import { lstatOrNull, requireRealFolder } from "../../archive/storage/real-folder.ts";
 import { entriesIn } from "../../archive/verify/verify-places.ts";
@@ -169,8 +170,8 @@ function count(
     const rows = table.proven?.certificate?.rows ?? 0;
     own.rows += rows;
     info.rows[name] += rows;
-    const { behindSince, holding } = table.attempt;
-    info.rowsSetAside += (holding ?? table.proven)?.certificate?.quarantined ?? 0;
+    const { behindSince } = table.attempt;
+    info.rowsSetAside += toldView(table).certificate?.quarantined ?? 0;
     if (acceptanceOf(table) !== null) {
       info.tablesAccepted += 1;
       continue;

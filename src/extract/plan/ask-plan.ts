@@ -7,6 +7,7 @@ import {
   type LapsedPlan,
   type PlanInput,
   planTable,
+  type RestoreStep,
   type SplitStep,
 } from "./plan.ts";
 
@@ -18,6 +19,8 @@ export interface PlanAsks {
   readonly fullScan: (() => Promise<ScanRecord | "absent">) | undefined;
   /** Splits a segment that is held; undefined where nothing may be changed. */
   readonly split: ((step: SplitStep) => Promise<void>) | undefined;
+  /** Holds again what was proven; undefined where nothing may be changed. */
+  readonly restore: ((step: RestoreStep) => Promise<void>) | undefined;
 }
 
 /** The answers where the source is known not to have the table: nothing is asked. */
@@ -25,6 +28,7 @@ export const saidNone = {
   countRows: undefined,
   fullScan: async () => "absent" as const,
   split: undefined,
+  restore: undefined,
 } satisfies PlanAsks;
 
 type Known = Omit<PlanInput, "isCounted" | "maySplit">;
@@ -40,7 +44,7 @@ export async function askPlan(
 export async function askPlan(input: Known, asks: PlanAsks): Promise<TablePlan | null>;
 export async function askPlan(
   input: Known,
-  { countRows, fullScan, split }: PlanAsks,
+  { countRows, fullScan, split, restore }: PlanAsks,
 ): Promise<TablePlan | null> {
   const counts = new Map<string, number>();
   let scanned: ScanRecord | "absent" | undefined;
@@ -57,6 +61,8 @@ export async function askPlan(
       }
     } else if (step.kind === "split") {
       await split!(step);
+    } else if (step.kind === "restore") {
+      await restore!(step);
     } else {
       return step;
     }

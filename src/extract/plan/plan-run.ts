@@ -110,7 +110,7 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
     };
     try {
       if (isSaidNone(source, table)) return await askPlan({ ...known, facts: null }, saidNone);
-      return await askPlan(known, { countRows, fullScan: undefined, split: undefined });
+      return await askPlan(known, { countRows, fullScan: undefined, split: undefined, restore: undefined });
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId, table: name });

@@ -28,6 +28,8 @@ export interface PlanInput {
   readonly former: TableManifest | undefined;
   readonly sliceRows: number;
   readonly acceptShrink: boolean;
+  /** The earliest ts_event of the rows held that were never proven, where that was looked at. */
+  readonly came?: Nanoseconds | undefined;
   /** True where the table can only be had whole, so that each window costs as much as all of it. */
   readonly comesWhole: boolean;
   /** True where nothing can be asked for while the run goes on. */
@@ -45,7 +47,7 @@ export interface PlanAnswers {
 }
 
 /** Either what must be asked before more can be said, or what to do. */
-export type PlanStep = CountStep | ScanStep | SplitStep | AbsentPlan | LapsedPlan | FetchPlan;
+export type PlanStep = CountStep | ScanStep | SplitStep | RestoreStep | AbsentPlan | LapsedPlan | FetchPlan;
 
 /** The rows in these windows must be counted. */
 export interface CountStep {
@@ -59,12 +61,22 @@ export interface ScanStep {
 }
 
 /**
- * The gateway's rows begin within this segment now: its rows ahead of that are kept as they were proven, the others held
- * against the gateway's.
+ * The gateway's rows begin within this segment now: its rows ahead of that are kept as they are, the others held against
+ * the gateway's.
  */
 export interface SplitStep {
   readonly kind: "split";
   readonly segment: Segment;
+  readonly at: Nanoseconds;
+}
+
+/**
+ * The gateway's rows begin at an instant now, and what was proven ahead of that is not all among the rows held, for an
+ * attempt that failed asked for it again: it is held again as it was proven.
+ */
+export interface RestoreStep {
+  readonly kind: "restore";
+  readonly segments: readonly Segment[];
   readonly at: Nanoseconds;
 }
 
@@ -86,7 +98,7 @@ export interface FetchPlan extends SlicePlan {
   readonly drop: readonly Segment[];
   /** Rows to fetch. */
   readonly rows: number;
-  /** Where the gateway's rows begin, if proven rows ahead of that are gone there; undefined where none are. */
+  /** Where the gateway's rows begin, if rows ahead of that are gone there; undefined where none are. */
   readonly gatewayFrom: Nanoseconds | undefined;
 }
 
@@ -120,7 +132,8 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   if (straddling !== undefined && input.maySplit) {
     return { kind: "split", segment: straddling, at: gatewayFrom! };
   }
-  refuseUnprovenAhead(input, gatewayFrom);
+  const missing = input.maySplit ? missingAhead(input, gatewayFrom) : [];
+  if (missing.length > 0) return { kind: "restore", segments: missing, at: gatewayFrom! };
   const isLapsed = (segment: Segment) =>
     segment === straddling || (gatewayFrom !== undefined && BigInt(segment.to) <= gatewayFrom);
   const compared = { ...held, segments: held.segments.filter((segment) => !isLapsed(segment)) };
@@ -128,7 +141,7 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
 
   const former = latestView(input.former);
   const formerFiles = filesOf(former);
-  const isFormer = ({ file }: Segment) => formerFiles.has(file);
+  const isFormer = ({ file, partOf = file }: Segment) => formerFiles.has(file) || formerFiles.has(partOf);
   const isProvenSegment = provenSegments(input.former);
   const drop = new Set<Segment>();
 
@@ -183,13 +196,18 @@ function lapsedWhole({ former, run, acceptShrink }: PlanInput, found: Extent | "
 }
 
 /**
- * Where the gateway's rows begin, if proven rows ahead of that are gone there, as they are where a gateway keeps rows for
- * some time only. Undefined where none are.
+ * Where the gateway's rows begin, if rows that ever came are ahead of that and gone there, as they are where a gateway keeps
+ * rows for some time only. Undefined where none are.
  */
-function retainedFrom({ former }: PlanInput, { first }: Extent): Nanoseconds | undefined {
-  const proven = provenView(former)?.certificate?.first;
-  if (proven == null || first === undefined) return undefined;
-  return first > BigInt(proven.ts) ? first : undefined;
+function retainedFrom({ former, came }: PlanInput, { first }: Extent): Nanoseconds | undefined {
+  if (first === undefined) return undefined;
+  const { proven, attempt } = former ?? {};
+  const before = attempt?.holding?.certificate?.first?.ts;
+  const firsts = [proven?.certificate?.first?.ts, before, attempt?.came?.first, came];
+  const isGone = firsts.some((ts) => ts !== undefined && BigInt(ts) < first);
+  // of what was ahead of it before, nothing may be here
+  const from = proven?.certificate?.gatewayFrom ?? null;
+  return isGone || (from !== null && BigInt(from) <= first) ? first : undefined;
 }
 
 function straddles({ from, to, rows, sorted }: Segment, at: Nanoseconds | undefined): boolean {
@@ -250,7 +268,7 @@ function refuseToVanish({ former, held, acceptShrink }: PlanInput, found: Extent
     const message = `the gateway says that it has ${said}, but the archive holds rows of it`;
     throw new RunvaultError("shrunk", message, { hint });
   }
-  if (segmentsEver({ former, held }).some(({ rows }) => rows > 0)) {
+  if (segmentsEver({ former, held }).some(({ rows }) => rows > 0) || former?.attempt.came !== undefined) {
     const code = found === "absent" ? "history_unavailable" : "unverified";
     throw new RunvaultError(code, `the gateway says that it has ${said}, but sent rows of it before`, {
       hint,
@@ -270,39 +288,23 @@ function refuseToShrink(input: PlanInput, rows: number, gatewayFrom: Nanoseconds
 }
 
 /**
- * Rows that the gateway no longer has are kept as they were proven: all that were have to be here, and nothing else. What
- * came of them since, or is lost here, can't be asked for any more.
+ * What was proven and is gone at the gateway by now, as far as it is not among the rows held: an attempt that went wrong let
+ * go of it, or its files are lost.
  */
-function refuseUnprovenAhead(
+function missingAhead(
   { former, held, acceptShrink }: PlanInput,
   gatewayFrom: Nanoseconds | undefined,
-): void {
-  if (gatewayFrom === undefined || acceptShrink) return;
-  const isProven = provenSegments(former);
-  const isAhead = ({ to }: Segment) => BigInt(to) <= gatewayFrom;
-  const ever = segmentsEver({ former, held });
-  if (ever.some((segment) => segment.rows > 0 && isAhead(segment) && !isProven(segment))) {
-    throw new RunvaultError(
-      "unverified",
-      `the gateway dropped rows before ${gatewayFrom}, and they had not been proven`,
-      { hint: "What was proven stays. --accept-shrink takes those that are here as all there were." },
-    );
-  }
+): readonly Segment[] {
+  if (gatewayFrom === undefined || acceptShrink) return [];
   const isMissing = (segment: Segment) => {
     const parts = held.segments.filter(
       ({ file, partOf }) => file === segment.file || partOf === segment.file,
     );
     // behind its end a part of it may be fetched anew
-    if (!isAhead(segment)) return BigInt(segment.from) < gatewayFrom && parts.length === 0;
+    if (BigInt(segment.to) > gatewayFrom) return BigInt(segment.from) < gatewayFrom && parts.length === 0;
     return parts.reduce((sum, { rows }) => sum + rows, 0) < segment.rows;
   };
-  if (former?.proven?.segments.some((segment) => segment.rows > 0 && isMissing(segment))) {
-    throw new RunvaultError(
-      "unverified",
-      `the gateway dropped rows before ${gatewayFrom}, and some that were proven are no longer complete here`,
-      { hint: "What was proven stays. If files are missing or damaged, restore them from a backup." },
-    );
-  }
+  return former?.proven?.segments.filter((segment) => segment.rows > 0 && isMissing(segment)) ?? [];
 }
 
 /** Segments held, and those of the latest attempt that count no more, for they are lost or doubted: rows came with them. */

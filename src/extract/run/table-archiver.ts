@@ -14,8 +14,8 @@ import {
   type TableManifest,
   tableState,
 } from "../../archive/manifest/manifest.ts";
-import { latestView } from "../../archive/manifest/table-view.ts";
-import { exit, RunvaultError } from "../../model/error.ts";
+import { latestView, lieApart } from "../../archive/manifest/table-view.ts";
+import { type ErrorCode, exit, RunvaultError } from "../../model/error.ts";
 import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts, TableFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
@@ -31,6 +31,7 @@ import { askPlan, saidNone } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
 import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "../plan/committed-table.ts";
 import { compareHeld, type DifferingWindow } from "../plan/compare-held.ts";
+import { firstTime } from "../plan/full-scan.ts";
 import {
   contiguous,
   type HeldWindow,
@@ -40,7 +41,8 @@ import {
   type Window,
   windowKey,
 } from "../plan/held-window.ts";
-import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
+import { mostRows } from "../plan/most-rows.ts";
+import { type FetchPlan, type LapsedPlan, type RestoreStep, type SplitStep, shrunk } from "../plan/plan.ts";
 import { needsEnd, type Route, routeOf } from "../plan/route.ts";
 import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
 import { isRefusal, linesOf, probe, timeOf } from "../plan/table-asks.ts";
@@ -62,6 +64,7 @@ import { extentOf, passOverRows, type Scan, scanAll } from "./scan-passes.ts";
 import { type AloneOnRung, type Disagreement, liesIn, storeSlice } from "./store-slice.ts";
 
 type Proof = Certificate["proof"];
+type CertifiedHolding = Holding & { readonly certificate: Certificate };
 
 /** One table of one run on its way into the archive. */
 export class TableArchiver {
@@ -94,8 +97,14 @@ export class TableArchiver {
   #disagreeing: Disagreement[] = [];
   /** Where the facts of a run that goes on stop to agree with its rows, as they do where they lag behind. */
   #agreedUntil: Nanoseconds | undefined;
-  /** Where the gateway's rows begin, if proven rows ahead of that are gone there. */
+  /** Where the gateway's rows begin, if rows ahead of that are gone there. */
   #gatewayFrom: Nanoseconds | undefined;
+  /** Rows that are kept beside what is proven, for they never were. */
+  #rowsBeside = 0;
+  /** Where rows may have come and gone at the gateway. */
+  #unseen: Window | undefined;
+  /** The segment whose first row was last looked at. */
+  #looked: { readonly file: string; readonly first: string | null } | undefined;
 
   readonly #route: Route;
   /** First and last time of what came, of a table that comes whole each time. */
@@ -109,6 +118,7 @@ export class TableArchiver {
 
   /** Segments that an earlier job committed. */
   readonly #formerFiles: ReadonlySet<string>;
+  readonly #isProven: (segment: Segment) => boolean;
 
   constructor(table: Table, context: RunContext, countRows: CountRows | undefined) {
     this.table = table;
@@ -129,6 +139,7 @@ export class TableArchiver {
       ends,
     );
     this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
+    this.#isProven = provenSegments(this.#former);
   }
 
   /** True where the table can only be had whole, so that nothing can be asked for around it. */
@@ -181,6 +192,7 @@ export class TableArchiver {
       ...{ table: name, run, until, facts: this.#atLeast(facts), held, former, sliceRows, acceptShrink },
       comesWhole: this.#comesWhole,
       needsEnd: needsEnd(this.#route),
+      came: await this.#firstUnproven(),
     };
     const plan = this.#isSaidNone
       ? await askPlan({ ...known, facts: null }, saidNone)
@@ -188,6 +200,7 @@ export class TableArchiver {
           countRows: this.#countRows,
           fullScan: () => scanAll(this.#scan),
           split: (step) => this.#split(step),
+          restore: (step) => this.#restore(step),
         });
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
     if (plan.kind === "lapsed") return await this.#keepWhole();
@@ -354,6 +367,20 @@ export class TableArchiver {
         await journal.dropSegments(name, dropped);
       }
     }
+  }
+
+  /** The earliest ts_event of the rows held that were never proven; undefined where there are none. */
+  async #firstUnproven(): Promise<Nanoseconds | undefined> {
+    const { journal } = this.#context;
+    const isUnproven = (segment: Segment) => segment.rows > 0 && !this.#isProven(segment);
+    const segment = journal.held.of(this.table.name).segments.find(isUnproven);
+    if (segment === undefined) return undefined;
+    if (this.#looked?.file !== segment.file) {
+      const [whole] = await this.#wholeOf([segment]);
+      const first = whole === undefined ? null : await firstTime(await journal.textOf(whole));
+      this.#looked = { file: segment.file, first };
+    }
+    return this.#looked.first === null ? undefined : BigInt(this.#looked.first);
   }
 
   /** True when this job made a pass over all of the table. */
@@ -533,7 +560,11 @@ export class TableArchiver {
     await this.#countAgain();
     if (this.#disagreeing.length > 0) {
       const windows = this.#disagreeing.splice(0);
-      await this.#dropSegments((segment) => windows.some((window) => liesIn(segment, window)));
+      // what the gateway dropped while it was read cannot be asked for again
+      if (windows.some(({ from }) => own.first !== undefined && own.first > from)) await this.plan(facts);
+      await this.#dropSegments(
+        (segment) => !this.#isApart(segment) && windows.some((window) => liesIn(segment, window)),
+      );
     } else if (Number(own.rows) === this.#comparedRows()) return false;
     await this.plan(facts);
     const plan = this.#plan;
@@ -870,32 +901,153 @@ export class TableArchiver {
         return settled("UNVERIFIED", null, this.#former?.attempt.holding ?? null);
       }
       const proven = standing.replaces ? proves : former;
+      const came = isOk ? undefined : this.#came(holding);
       const attempt: Attempt = {
         outcome,
         at: checkedAt,
         behindSince: isOk ? null : (this.#former?.attempt.behindSince ?? checkedAt),
         error: this.error === null ? null : failureOf(this.error, checkedAt),
         notes: [...this.#notes(), ...(standing.note === null ? [] : [standing.note])],
-        holding,
         ...(isOk || this.#record.items.length === 0 ? {} : { seen: this.#toRemember() }),
+        // what an attempt proved that reaches less far takes no rows away
+        holding: isOk && !standing.replaces ? (this.#former?.attempt.holding ?? null) : holding,
+        ...(came === undefined ? {} : { came }),
       };
       return { state: tableState({ proven, attempt }), grain, proven, attempt };
     };
     if (this.error === null && this.#lapsed !== undefined) {
       // so that the next job need not ask again
       const kept = { ...former!, parquet: this.#wholeParquet(), storageVersion: common.storageVersion };
-      return settled("ok", kept, null);
+      return settled("ok", kept, await this.#beside(kept));
     }
     if (this.absent) return settled("ok", { state: "ABSENT", ...common, ...noFiles }, null);
-    const holding = { ...common, ...(await this.#holding(facts, checkedAt)) };
-    const outcome = this.#outcome(holding.certificate);
-    if (outcome === "ok") {
-      return settled("ok", { state: run.final ? "COMPLETE" : "OPEN", ...holding }, null);
+    const brought = { ...common, ...(await this.#holding(facts, checkedAt)) };
+    const outcome = this.#outcome(brought.certificate);
+    if (outcome !== "ok") return settled(outcome, null, await this.#unproven(brought));
+    const beside = await this.#beside(brought);
+    return settled("ok", { state: run.final ? "COMPLETE" : "OPEN", ...brought }, beside);
+  }
+
+  /** What came of the table in attempts that went wrong, where more came than is kept. */
+  #came(kept: Holding | null): Attempt["came"] {
+    const { fullScan } = this.#context.journal.held.of(this.table.name);
+    const before = this.#former?.attempt.came;
+    const seen = fullScan?.first == null ? undefined : { rows: fullScan.rows, first: fullScan.first };
+    const all = [before, seen].filter((one) => one !== undefined);
+    const { rows = 0, first } = (kept ?? this.#former?.proven)?.certificate ?? {};
+    const isMore = all.some(
+      (one) => one.rows > rows || first == null || BigInt(one.first) < BigInt(first.ts),
+    );
+    if (!isMore) return undefined;
+    const firsts = all.map((one) => BigInt(one.first));
+    return {
+      rows: Math.max(...all.map((one) => one.rows)),
+      first: firsts.reduce((a, b) => (a < b ? a : b)).toString(),
+    };
+  }
+
+  /**
+   * What is kept of an attempt that went wrong: no fewer rows than were here before. What no later job may take for whole
+   * is doubted. Null where nothing is but what was proven, and what the attempt brought is not worth keeping.
+   */
+  async #unproven(own: CertifiedHolding): Promise<Holding | null> {
+    const { error } = this;
+    const isTrusted = error === null || worthKeeping(error) || isDisproven(own);
+    const isFormer = ({ file, partOf = file }: Segment) =>
+      this.#formerFiles.has(file) || this.#formerFiles.has(partOf);
+    const isKept = isTrusted || keptUnproven.has(error.code);
+    const brought = own.segments.filter((segment) => isKept || isFormer(segment));
+    const all = await this.#withHeld(brought);
+    const { proven, attempt } = this.#former ?? {};
+    if (!isTrusted && all.every(isFormer) && (proven != null || attempt?.holding != null))
+      return attempt?.holding ?? null;
+    const files = new Set(brought.map(({ file }) => file));
+    const isDoubted = (segment: Segment) =>
+      isTrusted ? !files.has(segment.file) && !this.#isApart(segment) : !this.#isProven(segment);
+    const segments = all.map((segment) =>
+      isDoubted(segment) ? { ...segment, doubted: true as const } : segment,
+    );
+    const isSame = segments.every(({ file }) => files.has(file)) && segments.length === own.segments.length;
+    return isSame && isTrusted ? own : await this.#heldAs(segments, own);
+  }
+
+  /**
+   * The rows that were never proven and that the gateway no longer has, to be held beside those that are proven now; null
+   * where there are none. Where they do not come before all proven rows of their bucket, with these.
+   */
+  async #beside(own: Holding): Promise<Holding | null> {
+    const all = await this.#withHeld(own.segments);
+    const files = new Set(own.segments.map(({ file }) => file));
+    const unproven = Map.groupBy(
+      all.filter(({ file, rows }) => rows > 0 && !files.has(file)),
+      ({ bucket }) => bucket,
+    );
+    if (unproven.size === 0) return null;
+    const proven = Map.groupBy(own.segments, ({ bucket }) => bucket);
+    const segments = [...unproven].flatMap(([bucket, segments]) =>
+      lieApart(segments, proven.get(bucket) ?? [])
+        ? segments
+        : all.filter((segment) => segment.bucket === bucket),
+    );
+    this.#rowsBeside = rowsIn(all) - rowsIn(own.segments);
+    const { certificate, ...rest } = await this.#heldAs(segments, own);
+    const nothing = { gatewayRows: null, gatewayFrom: null, quarantineAccepted: false, restsOn: [] };
+    return { ...rest, certificate: { ...certificate!, proof: "none", ended: "cut", ...nothing } };
+  }
+
+  /**
+   * These segments with all else that is here of the table, as far as it is more: once they are proven, ahead of them alone;
+   * after an error wherever it lies.
+   */
+  async #withHeld(own: readonly Segment[]): Promise<Segment[]> {
+    const { held } = this.#context.journal;
+    const { segments } = held.of(this.table.name);
+    const rowsOf = new Map<string, number>();
+    for (const { file, partOf = file, rows } of segments)
+      for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
+    const from = this.#gatewayFrom;
+    const isAny = this.error !== null || this.#lapsed !== undefined;
+    const isLeft = (segment: Segment) =>
+      segment.rows > (rowsOf.get(segment.file) ?? 0) &&
+      (isAny || (from !== undefined && !this.#context.acceptShrink && BigInt(segment.from) < from));
+    const left = await this.#wholeOf(latestView(this.#former)?.segments.filter(isLeft) ?? []);
+    const ahead: Segment[] = [];
+    for (const segment of left) ahead.push(...(isAny ? [segment] : await this.#aheadOf(segment, from!)));
+    const quarantine = this.#allAside();
+    const windows = [own, segments.filter((segment) => this.#isApart(segment)), ahead].map((segments) =>
+      heldWindows({ segments: [...segments], quarantine }),
+    );
+    return windows.reduce((all, more) => mostRows(all, more)).flatMap(({ segments }) => segments);
+  }
+
+  /** Rows set aside, of segments that are held and of those that were. */
+  #allAside(): QuarantineFile[] {
+    const { quarantine } = this.#context.journal.held.of(this.table.name);
+    const former = latestView(this.#former)?.quarantine ?? [];
+    const files = new Set(quarantine.map(({ file }) => file));
+    return [...quarantine, ...former.filter(({ file }) => !files.has(file))];
+  }
+
+  /** These segments with their Parquet, under a certificate of so many rows that is as that of `own` otherwise. */
+  async #heldAs(segments: readonly Segment[], own: Holding): Promise<Holding> {
+    const { held } = this.#context.journal;
+    const made: NonNullable<ReturnType<typeof held.converted>>[] = [];
+    for (const [bucket, of] of Map.groupBy(segments, ({ bucket }) => bucket)) {
+      await this.#tolerating(() => this.#convert(bucket, () => of));
+      const one = held.converted(this.table.name, bucket, of);
+      if (one !== undefined) made.push(one);
     }
-    const isKept = this.error === null || worthKeeping(this.error) || isDisproven(holding);
-    if (isKept) return settled(outcome, null, holding);
-    const before = this.#former?.attempt.holding ?? null;
-    return settled(outcome, null, before ?? (former === null ? holding : null));
+    made.sort(inOrder);
+    const files = new Set(segments.map(({ file }) => file));
+    const quarantine = this.#allAside().filter(({ segment }) => files.has(segment));
+    const certificate = {
+      ...own.certificate!,
+      ...{ rows: rowsIn(segments), quarantined: quarantinedRows(quarantine), rowHash: null },
+      ...{ first: made[0]?.file.first ?? null, last: made.at(-1)?.file.last ?? null },
+    };
+    const parquet = made.map(({ file }) => file);
+    const drift = driftOf(made.map(({ drift }) => drift));
+    return { ...holdingOnly(own), certificate, segments: [...segments], parquet, quarantine, drift };
   }
 
   /** What the next attempt is held against: the widest windows, where there are many. */
@@ -913,15 +1065,15 @@ export class TableArchiver {
     const own = facts?.get(this.table.name);
     const held = journal.held.of(this.table.name);
     const ended: Certificate["ended"] = this.error === null ? "clean" : "cut";
-    const segments = this.error !== null && !worthKeeping(this.error) ? [] : held.segments;
-    if (this.error !== null) await this.#convertHeld(segments);
+    await this.#convertOwn();
+    const segments = held.segments.filter((segment) => !this.#isApart(segment));
     const parquet = [...new Set(segments.map(({ bucket }) => bucket))]
-      .flatMap((bucket) => journal.held.converted(this.table.name, bucket) ?? [])
-      .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
+      .flatMap((bucket) => journal.held.converted(this.table.name, bucket, this.#ownIn(bucket)) ?? [])
+      .sort(inOrder);
     const windows = new Set(segments.map(windowKey));
     const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
     const quarantined = quarantinedRows(quarantine);
-    const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
+    const rows = rowsIn(segments);
     const files = parquet.map(({ file }) => file);
     if (versionMoved()) {
       await this.attempt(async () => requireDistinctSeq(this.table, await this.#located(files)));
@@ -951,7 +1103,7 @@ export class TableArchiver {
       until: until?.toString() ?? null,
       schemaFingerprint: own?.schemaFingerprint ?? null,
       rowHash: hash === null ? null : { rows: hash.rows.toString(), sum: hash.hash.toString() },
-      restsOn: this.#grounds(),
+      restsOn: await this.#grounds(),
       checkedAt,
     };
     return {
@@ -979,7 +1131,8 @@ export class TableArchiver {
     const dropped = proven.segments.filter(({ file, rows }) => (rowsOf.get(file) ?? 0) < rows);
     let gone = 0n;
     for (const bucket of new Set(dropped.map(({ bucket }) => bucket))) {
-      const before = await this.#wholeOf(proven.parquet.filter((file) => file.bucket === bucket));
+      const whole = await this.#wholeOf(proven.parquet.filter((file) => file.bucket === bucket));
+      const before = await this.#located(whole);
       const now = files.filter((file) => file.bucket === bucket);
       const missing = await this.#context.countGone(this.table, before, await this.#located(now));
       // a corrected row may have moved to another bucket
@@ -995,12 +1148,13 @@ export class TableArchiver {
     );
   }
 
-  /** Where Parquet files are, without those that are lost: nothing can be held against them. */
-  async #wholeOf(files: readonly ParquetFile[]): Promise<string[]> {
-    const found: string[] = [];
+  /** Those of the files that are not lost: nothing can be held against the others, or made of them. */
+  async #wholeOf<F extends ParquetFile | Segment>(files: readonly F[]): Promise<F[]> {
+    const found: F[] = [];
     for (const file of files) {
       try {
-        for (const path of await this.#located([file])) found.push(path);
+        await this.#context.journal.locateWhole(file);
+        found.push(file);
       } catch (thrown) {
         if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
       }
@@ -1026,11 +1180,9 @@ export class TableArchiver {
 
   /** Of a table that the gateway keeps nothing of: makes Parquet that is lost anew, and throws where segments are lost. */
   async #keepWhole(): Promise<void> {
-    const { proven, attempt } = this.#former!;
-    // what is held is what an attempt brought beside it
-    if (proven === null || attempt.holding !== null) return;
-    const held = new Set(this.#context.journal.held.of(this.table.name).segments.map(({ file }) => file));
-    const lost = proven.segments.filter(({ file }) => !held.has(file));
+    const { segments, parquet } = this.#former!.proven!;
+    const whole = await this.#wholeOf(segments);
+    const lost = segments.filter((segment) => !whole.includes(segment));
     if (lost.length > 0) {
       throw new RunvaultError(
         "unverified",
@@ -1038,21 +1190,38 @@ export class TableArchiver {
         { hint: "Restore the files from a backup; `runvault verify` names them." },
       );
     }
-    for (const bucket of new Set(proven.segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
+    for (const { bucket } of parquet) {
+      await this.#convert(bucket, () => segments.filter((segment) => segment.bucket === bucket));
+    }
   }
 
   /** The Parquet files of such a table. */
   #wholeParquet(): ParquetFile[] {
+    const { segments, parquet } = this.#former!.proven!;
     const { held } = this.#context.journal;
-    return this.#former!.proven!.parquet.map(
-      (file) => held.converted(this.table.name, file.bucket)?.file ?? file,
-    );
+    return parquet.map((file) => {
+      const of = segments.filter(({ bucket }) => bucket === file.bucket);
+      return held.converted(this.table.name, file.bucket, of)?.file ?? file;
+    });
   }
 
-  /** Converts what a failed table holds, for readers of unfinished tables; what cannot be is left out. */
-  async #convertHeld(segments: readonly Segment[]): Promise<void> {
-    try {
+  /**
+   * Converts what is not yet: what the gateway's rows begin in was parted, or the table failed. Of a table that failed, what
+   * cannot be is left out.
+   */
+  async #convertOwn(): Promise<void> {
+    const { segments } = this.#context.journal.held.of(this.table.name);
+    const convert = async () => {
       for (const bucket of new Set(segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
+    };
+    if (this.error === null) await this.attempt(convert);
+    else await this.#tolerating(convert);
+  }
+
+  /** Readers of what is not proven do without what cannot be converted. */
+  async #tolerating(convert: () => Promise<void>): Promise<void> {
+    try {
+      await convert();
     } catch (thrown) {
       if (RunvaultError.from(thrown).scope !== "table") throw thrown;
     }
@@ -1062,10 +1231,11 @@ export class TableArchiver {
    * What the proof rests on beside its kind: the ends, or what shows that there are no rows; and what was last done about
    * rows archived before, which stands until it is done again.
    */
-  #grounds(): string[] {
+  async #grounds(): Promise<string[]> {
     const isOfRows = (ground: string) => Object.values<string>(heldGrounds).includes(ground);
     const said = this.#former?.proven?.certificate?.restsOn ?? [];
-    const gone = this.#unseenWindow();
+    const gone = await this.#unseenWindow();
+    this.#unseen = gone;
     const unknown = [...said.filter(unseen.isSaid), ...(gone === undefined ? [] : [unseen.between(gone)])];
     const shown = this.restsOn.filter((ground) => !isOfRows(ground) && !unseen.isSaid(ground));
     const held = this.#heldGround();
@@ -1078,12 +1248,38 @@ export class TableArchiver {
     return [...new Set([...shown, ...paged, ...(held === undefined ? before : [held]), ...unknown])];
   }
 
-  /** Where rows may have come and gone at the gateway since the table was proven: between its horizon and their beginning. */
-  #unseenWindow(): Window | undefined {
+  /**
+   * Where rows may have come and gone at the gateway: from the horizon up to which the table was proven, or from the earliest
+   * row that came and was not, to where its rows begin. What was told before is not told again.
+   */
+  async #unseenWindow(): Promise<Window | undefined> {
+    const to = this.#gatewayFrom;
+    if (to === undefined || this.error !== null || this.#context.acceptShrink) return this.#sinceHorizon(to);
+    const { proven, attempt } = this.#former ?? {};
+    const isTold = proven?.certificate?.restsOn.some(unseen.isSaid) === true;
+    const told = isTold ? (proven.certificate!.gatewayFrom ?? null) : null;
+    const isNew = (ts: Nanoseconds) => ts < to && (told === null || ts >= BigInt(told));
+    const since = this.#sinceHorizon(to);
+    const starts = since === undefined ? [] : [since.from];
+    if (attempt?.came !== undefined) starts.push(BigInt(attempt.came.first));
+    // as it was proven, though the gateway had other rows there since
+    const former = latestView(this.#former)?.segments.filter(({ doubted }) => doubted === undefined) ?? [];
+    const files = new Set(former.flatMap(({ file, partOf = file }) => [file, partOf]));
+    const other = proven?.segments.filter(({ file, rows }) => rows > 0 && !files.has(file)) ?? [];
+    starts.push(...other.map(({ from }) => BigInt(from)));
+    const { journal } = this.#context;
+    const own = journal.held.of(this.table.name).segments.filter((segment) => !this.#isApart(segment));
+    const isUnproven = (segment: Segment) => segment.rows > 0 && !own.includes(segment);
+    const unproven = (await this.#withHeld(own)).filter(isUnproven).find(({ to }) => isNew(BigInt(to) - 1n));
+    const first = unproven && (await firstTime(await journal.textOf(unproven)));
+    if (first != null) starts.push(BigInt(first));
+    const news = starts.filter(isNew);
+    return news.length === 0 ? undefined : { from: news.reduce((a, b) => (a < b ? a : b)), to };
+  }
+
+  #sinceHorizon(to: Nanoseconds | undefined): Window | undefined {
     const until = this.#former?.proven?.certificate?.until;
-    if (until == null || this.#gatewayFrom === undefined || this.#gatewayFrom <= BigInt(until))
-      return undefined;
-    return { from: BigInt(until), to: this.#gatewayFrom };
+    return until == null || to === undefined || to <= BigInt(until) ? undefined : { from: BigInt(until), to };
   }
 
   /** What this job did about rows archived before; undefined where there was nothing to do. */
@@ -1125,14 +1321,15 @@ export class TableArchiver {
     if (this.#lapsed !== undefined) {
       return [
         `the gateway no longer has the table's ${countText(this.#lapsed.rows, "row")}; what was proven stays`,
+        ...this.#noteBeside(),
       ];
     }
     if (this.error !== null) return [];
     if (this.absent) return this.#isSaidNone ? ["the profile says so: the gateway has no such history"] : [];
     const notes: string[] = [];
     if (this.#gatewayFrom !== undefined) {
-      const from = formatTime(this.#gatewayFrom);
-      notes.push(`the gateway no longer has rows before ${from}; what was proven stays`);
+      const gone = `the gateway no longer has rows before ${formatTime(this.#gatewayFrom)}`;
+      notes.push(this.#former?.proven ? `${gone}; what was proven stays` : gone);
     }
     const gone = this.#unseenWindow();
     if (gone !== undefined) notes.push(unseen.between(gone));
@@ -1142,12 +1339,20 @@ export class TableArchiver {
         `an earlier attempt saw ${countText(seen.rows, "row")} in ${windowText(windowOf(seen))}; ${looksAtOlder} looks since agree on ${here.rows}`,
       );
     }
+    notes.push(...this.#noteBeside());
+    if (this.#unseen !== undefined) notes.push(unseen.between(this.#unseen));
     if (this.#agreedUntil !== undefined) {
       const from = formatTime(this.#agreedUntil);
       const until = formatTime(this.#context.until!);
       notes.push(`the gateway's counts and rows do not agree yet from ${from} on; proven up to ${until}`);
     }
     return notes;
+  }
+
+  #noteBeside(): string[] {
+    if (this.#rowsBeside === 0) return [];
+    const rows = countText(this.#rowsBeside, "row");
+    return [`${rows} that came before were never proven: --allow-incomplete shows them`];
   }
 
   /** Facts that leave a table out say that there is none only together with its own route. */
@@ -1164,18 +1369,42 @@ export class TableArchiver {
 
   /** Parts a segment where the gateway's rows begin now. */
   async #split({ segment, at }: SplitStep): Promise<void> {
+    await this.#context.journal.splitSegment(this.table.name, segment, await this.#partsOf(segment, at));
+  }
+
+  async #partsOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
     const { journal } = this.#context;
-    const { name } = this.table;
-    const text = await journal.textOf(segment);
-    const parts = splitSegment(segment, text, at);
     const made: Segment[] = [];
     // a part that was proven since is what its own parts are of
     const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
     const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
-    for (const { draft, text } of parts) {
-      made.push({ ...(await journal.writeSegment(name, draft, text)), partOf });
+    for (const { draft, text } of splitSegment(segment, await journal.textOf(segment), at)) {
+      made.push({ ...(await journal.writeSegment(this.table.name, draft, text)), partOf });
     }
-    await journal.splitSegment(name, segment, made);
+    return made;
+  }
+
+  /** What of a segment lies ahead of an instant. */
+  async #aheadOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
+    if (BigInt(segment.to) <= at) return [segment];
+    const parts = BigInt(segment.from) < at ? await this.#partsOf(segment, at) : [];
+    return parts.filter(({ to }) => BigInt(to) <= at);
+  }
+
+  /** Holds again what was proven ahead of the gateway's first row. Throws `unverified` where it is lost. */
+  async #restore({ segments, at }: RestoreStep): Promise<void> {
+    const { journal } = this.#context;
+    const { name } = this.table;
+    if ((await this.#wholeOf(segments)).length < segments.length) {
+      throw new RunvaultError(
+        "unverified",
+        `the gateway dropped rows before ${at}, and some that were proven are no longer complete here`,
+        { hint: "What was proven stays. If files are missing or damaged, restore them from a backup." },
+      );
+    }
+    const files = new Set(segments.map(({ file }) => file));
+    await this.#dropSegments(({ partOf }) => partOf !== undefined && files.has(partOf));
+    for (const segment of segments) await journal.addSegments(name, await this.#aheadOf(segment, at));
   }
 
   /** The row hash of the table's Parquet files; null of a table that failed, whose buckets may lack theirs. */
@@ -1199,7 +1428,7 @@ export class TableArchiver {
     const held = journal.held.of(name);
     if (this.#countRows === undefined || held.quarantine.length > 0) return false;
     const buckets = new Set(windows.flatMap(({ segments }) => segments.map(({ bucket }) => bucket)));
-    const made = [...buckets].map((bucket) => journal.held.converted(name, bucket));
+    const made = [...buckets].map((bucket) => journal.held.converted(name, bucket, this.#ownIn(bucket)));
     const files = made.flatMap((one) => (one === undefined ? [] : [one.file]));
     if (files.length < made.length) return false;
     try {
@@ -1349,8 +1578,9 @@ export class TableArchiver {
   #endsHere() {
     const { held } = this.#context.journal;
     const filled = held.of(this.table.name).segments.filter(({ rows }) => rows > 0);
+    const filled = segments.filter((segment) => segment.rows > 0 && !this.#isApart(segment));
     const made = (segment: Segment | undefined) =>
-      segment && held.converted(this.table.name, segment.bucket)?.file;
+      segment && held.converted(this.table.name, segment.bucket, this.#ownIn(segment.bucket))?.file;
     const [begin, end] = [made(filled[0]), made(filled.at(-1))];
     if (filled.length > 0 && (begin === undefined || end === undefined)) return undefined;
     const timeOfKey = (key: { ts: string } | undefined) => (key === undefined ? undefined : BigInt(key.ts));
@@ -1383,10 +1613,23 @@ export class TableArchiver {
     );
   }
 
-  async #convert(bucket: string): Promise<void> {
+  async #convert(bucket: string, segments = () => this.#ownIn(bucket)): Promise<void> {
     const { journal, converter, run } = this.#context;
-    if (journal.held.converted(this.table.name, bucket) !== undefined) return;
-    await converter.convert(journal, run, this.table, bucket);
+    if (journal.held.converted(this.table.name, bucket, segments()) !== undefined) return;
+    await converter.convert(journal, run, this.table, bucket, segments);
+  }
+
+  /** True of rows that were never proven and that the gateway no longer has: nothing can be held against them. */
+  #isApart(segment: Segment): boolean {
+    if (this.#context.acceptShrink || this.#isProven(segment)) return false;
+    const from = this.#gatewayFrom;
+    return this.#lapsed !== undefined || (from !== undefined && BigInt(segment.to) <= from);
+  }
+
+  /** The segments of a bucket but for those. */
+  #ownIn(bucket: string): Segment[] {
+    const segments = this.#context.journal.held.segmentsOf(this.table.name, bucket);
+    return segments.filter((segment) => !this.#isApart(segment));
   }
 }
 
@@ -1437,9 +1680,27 @@ function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
   return quarantine.reduce((sum, { rows }) => sum + rows, 0);
 }
 
+function rowsIn(segments: readonly Segment[]): number {
+  return segments.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+function inOrder(one: { readonly file: ParquetFile }, other: { readonly file: ParquetFile }): number {
+  return Number(BigInt(one.file.first.ts) > BigInt(other.file.first.ts)) * 2 - 1;
+}
+
 const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
 /** What came before the gateway failed is whole, as is what a column is too narrow for; what came before it lied is not to be trusted. */
+/** Errors of what came as a whole: the rows may be right, but are never taken for whole. */
+const keptUnproven: ReadonlySet<ErrorCode> = new Set(["incomplete", "unverified", "shrunk"]);
+
+/** Without the state that what is proven has beside it. */
+function holdingOnly(holding: Holding & { readonly state?: string }): Holding {
+  const { state: _, ...rest } = holding;
+  return rest;
+}
+
+/** What came before the gateway failed is whole; what came before it lied is not to be trusted. */
 function worthKeeping(error: RunvaultError): boolean {
   return error.isGateways || error.code === "timestamp_capped" || error.wider !== undefined;
 }

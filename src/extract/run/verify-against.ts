@@ -1,6 +1,6 @@
 import { acceptanceOf } from "../../archive/manifest/acceptance.ts";
 import type { Certificate, Manifest } from "../../archive/manifest/manifest.ts";
-import { latestView, type TableView } from "../../archive/manifest/table-view.ts";
+import { type TableView, toldView } from "../../archive/manifest/table-view.ts";
 import type { CheckLevel, VerifyCheck } from "../../archive/verify/verify-report.ts";
 import { isOtherSchema } from "../../model/profile/schema-fingerprint.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
@@ -37,8 +37,9 @@ export async function verifyAgainst(
   const checks: VerifyCheck[] = [];
   let asked = true;
   for (const name of tableNames) {
-    const table = latestView(manifest.tables[name]);
-    if (table === undefined) continue;
+    const archived = manifest.tables[name];
+    if (archived === undefined) continue;
+    const table = toldView(archived);
     const facts = await factsUpTo(table.certificate?.until ?? null);
     if (facts === null) asked = false;
     const accepted = acceptanceOf(manifest.tables[name]);
