@@ -22,6 +22,8 @@ export interface ParquetQuery {
   readonly bounds: TimeBounds;
   readonly filters: readonly FilterValue[];
   readonly limit: number | undefined;
+  /** Whether rows of one file lie between those of another. Default: each begins behind the end of the one before. */
+  readonly isToSort?: boolean;
   readonly signal: AbortSignal | undefined;
   /** Told of all that DuckDB is asked to do: until it is done, DuckDB may not be closed. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
@@ -67,7 +69,7 @@ export class ParquetReading implements Disposable {
 
   /** A SELECT of the rows; `list` is its list, every column in the table's order unless it is given. */
   rowsSql(list?: string): string {
-    const { table, files, exactTypes, bounds, filters, limit } = this.#query;
+    const { table, files, exactTypes, bounds, filters, limit, isToSort } = this.#query;
     const columns = list ?? this.stored.columns.map(({ name }) => identifier(name)).join(", ");
     if (files.length === 0) {
       const nulls = storedColumns(table, exactTypes).map(
@@ -76,7 +78,8 @@ export class ParquetReading implements Disposable {
       return `SELECT ${columns} FROM (SELECT ${nulls.join(", ")}) WHERE false`;
     }
     const first = limit === undefined ? "" : ` LIMIT ${limit}`;
-    return `SELECT ${columns} FROM ${parquetRows(files)}${whereSql(bounds, filters)}${first}`;
+    const sorted = isToSort ? " ORDER BY ts_event, seq" : "";
+    return `SELECT ${columns} FROM ${parquetRows(files)}${whereSql(bounds, filters)}${sorted}${first}`;
   }
 
   /** SQL for the text of the member `extra`; undefined where the files have no such column. */

@@ -10,6 +10,8 @@ import { type ArrayRow, ArraySource, type Manners } from "../fixtures/source/arr
 
 const all = world({ fills: hours(180) }).get("fills")!;
 const growing = { final: false } as const;
+/** From the horizon of the first sixty. */
+const unknown = /^what came and went in \[2022-01-03T11.*\) is not known$/;
 const failure = () => new RunvaultError("server_error", "no luck today");
 
 /** A source with these fills, and other tables where they are given. */
@@ -32,42 +34,54 @@ describe.each([
   ["goes on", growing],
   ["has ended", {}],
 ])("of a run that %s, rows that a gateway no longer keeps", (_, manners) => {
-  it("were never proven: the table is not, until that is accepted", async () => {
+  it("were never proven: they stay beside what is proven, until that is accepted", async () => {
     await using tables = await TableWorld.create();
     await tables.archiveRun(giving(all.slice(0, 60), growing));
     const refuses: Manners["refuses"] = ({ from, limit }) =>
       from !== undefined && from > at(90) && limit !== 1 ? failure() : undefined;
     const cut = await fillsOf(tables, giving(all.slice(0, 120), { ...growing, refuses }));
-    expect(cut.attempt.holding!.certificate!.rows).toBeGreaterThan(60);
-    expect(await fillsOf(tables, giving(all.slice(120), manners))).toMatchObject({
-      state: "UNVERIFIED",
-      proven: { state: "OPEN", certificate: { rows: 60 } },
-      attempt: { error: { message: expect.stringContaining("had not been proven") } },
+    const held = cut.attempt.holding!.certificate!.rows;
+    expect(held).toBeGreaterThan(60);
+    const source = giving(all.slice(120), manners);
+    expect(await fillsOf(tables, source)).toMatchObject({
+      state: manners === growing ? "OPEN" : "COMPLETE",
+      proven: {
+        certificate: { rows: 120, restsOn: expect.arrayContaining([expect.stringMatching(unknown)]) },
+      },
+      attempt: { outcome: "ok", holding: { certificate: { rows: held - 60, proof: "none" } } },
     });
-    await expectShown(tables, all.slice(0, 60));
+    await expectShown(tables, [...all.slice(0, 60), ...all.slice(120)]);
+    source.storageVersion = "2";
+    source.tables.set("fills", repriced(all.slice(120)));
+    const accepted = await tables.archiveRun(source, { settings: { acceptShrink: true } });
+    expect(accepted.manifest.tables.fills!.attempt.holding).toBe(null);
   });
 
-  it("were proven, and dropped by an attempt that failed to bring them again: they stay", async () => {
+  it("were proven, and dropped by an attempt that failed to bring them again: they stay, and what is unknown is told", async () => {
     await using tables = await TableWorld.create();
     const first = all.slice(0, 59).toSpliced(1, 1);
     await tables.archiveRun(giving(first, growing));
     const refuses: Manners["refuses"] = ({ from, limit }) =>
       from !== undefined && from <= at(3) && limit !== 1 ? failure() : undefined;
     await tables.archiveRun(giving(all.slice(0, 60), { ...growing, refuses }));
-    expect((await fillsOf(tables, giving(all.slice(30, 70), manners))).state).toBe("UNVERIFIED");
-    await expectShown(tables, first);
+    expect(await fillsOf(tables, giving(all.slice(30, 70), manners))).toMatchObject({
+      attempt: {
+        outcome: "ok",
+        notes: expect.arrayContaining([expect.stringMatching(/^what came .* is not known$/)]),
+      },
+    });
+    await expectShown(tables, [...first, ...all.slice(59, 70)]);
   });
 
   it("may have come and gone since the horizon: the certificate says so, for good", async () => {
     await using tables = await TableWorld.create();
     await tables.archiveRun(giving(all.slice(0, 60), growing));
-    const unknown = expect.stringMatching(/^what came and went in \[2022-01-03T11.*\) is not known$/);
     const source = giving(all.slice(120), manners);
     for (const version of ["1", "2"]) {
       source.storageVersion = version;
       const { proven } = await fillsOf(tables, source);
       expect(proven!.certificate!.restsOn.filter((ground) => ground.startsWith("what came"))).toEqual([
-        unknown,
+        expect.stringMatching(unknown),
       ]);
     }
     await expectShown(tables, [...all.slice(0, 60), ...all.slice(120)]);

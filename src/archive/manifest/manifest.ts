@@ -177,8 +177,8 @@ const attemptSchema = z.strictObject({
   holding: holdingSchema.nullable(),
   /** What the gateway told and brought of the table, of an attempt that went wrong: the next one is held against it. */
   seen: z.array(evidenceSchema).optional(),
-  /** Rows that came in attempts that went wrong, where not all were kept: the most of one, and the earliest ts_event. */
-  came: z.strictObject({ rows: count, first: int64 }).optional(),
+  /** Rows that came in attempts that went wrong, where not all were kept: the most of one, and the earliest ts_event known. */
+  came: z.strictObject({ rows: count, first: int64.nullable() }).optional(),
 });
 export type Attempt = z.infer<typeof attemptSchema>;
 

@@ -30,8 +30,8 @@ export function latestView(table: TableManifest | undefined): TableView | undefi
 }
 
 /**
- * What is proven, with what is held beside it. A bucket in which the two lie apart has the files of both; of one in which
- * they do not, what is held has all rows.
+ * What is proven, with what is held beside it. A bucket in which the windows of the two lie apart has the files of both; of
+ * one in which they do not, what is held has all rows.
  */
 function together(proven: Holding, holding: Holding, isOk: boolean): Holding {
   const held = Map.groupBy(holding.segments, ({ bucket }) => bucket);
@@ -58,15 +58,12 @@ function together(proven: Holding, holding: Holding, isOk: boolean): Holding {
   return { ...base, certificate, segments, parquet, quarantine, drift };
 }
 
-/** Whether all rows of one bucket's segments come before those of others, or after them, or one side has none. */
+/** Whether no window of some segments with rows overlaps one of others. */
 export function lieApart(one: readonly Segment[], other: readonly Segment[]): boolean {
-  const [a, b] = [one, other].map((segments) => segments.filter(({ rows }) => rows > 0)) as [
-    Segment[],
-    Segment[],
-  ];
-  const isBefore = (ahead: Segment[], behind: Segment[]) =>
-    ahead.every(({ to }) => behind.every(({ from }) => BigInt(to) <= BigInt(from)));
-  return isBefore(a, b) || isBefore(b, a);
+  const filled = other.filter(({ rows }) => rows > 0);
+  const isIn = ({ from, to }: Segment) =>
+    filled.some((held) => BigInt(from) < BigInt(held.to) && BigInt(held.from) < BigInt(to));
+  return !one.some((segment) => segment.rows > 0 && isIn(segment));
 }
 
 function order(one: string, other: string): number {

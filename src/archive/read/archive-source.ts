@@ -367,6 +367,9 @@ class ArchiveSource implements HistorySource {
       bounds: request,
       filters,
       limit: request.limit,
+      isToSort: parquet.some(
+        ({ first }, at) => at > 0 && BigInt(first.ts) <= BigInt(parquet[at - 1]!.last.ts),
+      ),
       signal,
       track: (work) => this.#track(work),
     });

@@ -12,7 +12,7 @@ import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lin
 export interface TableBucket {
   /** Those with rows, in order of their windows. */
   readonly segments: readonly Segment[];
-  /** In the order of their rows; several where some rows are proven and others are not. */
+  /** By their first rows; several where some rows are proven and others are not. */
   readonly parquet: readonly ParquetFile[];
   readonly rows: number;
 }
@@ -164,9 +164,10 @@ export async function countRows(
     last = counted.last ?? last;
   };
   for (const bucket of buckets) {
-    const [begin, end] = [bucket.parquet[0], bucket.parquet.at(-1)];
-    if (begin !== undefined && end !== undefined && isConverted(bucket)) {
-      const ends = { first: BigInt(begin.first.ts), last: BigInt(end.last.ts) };
+    const [begin] = bucket.parquet;
+    if (begin !== undefined && isConverted(bucket)) {
+      const lasts = bucket.parquet.map(({ last }) => BigInt(last.ts));
+      const ends = { first: BigInt(begin.first.ts), last: lasts.reduce((a, b) => (a > b ? a : b)) };
       if (isWithin(ends.first, bounds) && isWithin(ends.last, bounds)) {
         add({ rows: bucket.rows, ...ends });
         continue;

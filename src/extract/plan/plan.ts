@@ -204,7 +204,7 @@ function retainedFrom({ former, came }: PlanInput, { first }: Extent): Nanosecon
   const { proven, attempt } = former ?? {};
   const before = attempt?.holding?.certificate?.first?.ts;
   const firsts = [proven?.certificate?.first?.ts, before, attempt?.came?.first, came];
-  const isGone = firsts.some((ts) => ts !== undefined && BigInt(ts) < first);
+  const isGone = firsts.some((ts) => ts != null && BigInt(ts) < first);
   // of what was ahead of it before, nothing may be here
   const from = proven?.certificate?.gatewayFrom ?? null;
   return isGone || (from !== null && BigInt(from) <= first) ? first : undefined;

@@ -15,6 +15,8 @@ import { asksOf, type RunContext } from "./run-context.ts";
 /** What passes over all of a table found so far: the one thing about them that changes. */
 export interface ScanFindings {
   rows: number;
+  /** Rows of the pass that had most, also of one that failed, and the earliest ts_event where a pass ended. */
+  came: { readonly rows: number; readonly first: string | null };
   /** The rung on which the full scan's ends were shown to be empty. */
   rung: Rung | undefined;
 }
@@ -88,8 +90,12 @@ export async function passOverRows(rung: Rung, isWidened: boolean, scan: Scan): 
 async function pass(windows: readonly Window[], scan: Scan, isWidened = false): Promise<ScanRecord> {
   const { table, context, found } = scan;
   const { journal, until, run, work, slices, onScanned } = context;
+  const { came } = found;
+  let passed = 0;
   const onRows = (rows: number, bytes: number) => {
     found.rows += rows;
+    passed += rows;
+    found.came = { rows: Math.max(came.rows, passed), first: found.came.first };
     onScanned(table, rows, bytes);
   };
   // what was held so far can't be asked about: only a pass over all of it tells
@@ -97,6 +103,8 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
   const fullScan = scanned.record;
   learnScan(context, table, scanned);
   const extent = extentOf(fullScan);
+  if (extent !== undefined && (came.first === null || extent.first < BigInt(came.first)))
+    found.came = { ...found.came, first: extent.first.toString() };
   // what comes whole shows nothing more when it is asked for again
   if (extent !== undefined && routeOf(work.source, table).bounds.from) {
     const rungs = rungsAround(run, until, extent, work.source.now?.());

@@ -29,7 +29,7 @@ import { fetchBuckets } from "../fetch/fetch-buckets.ts";
 import { splitSegment } from "../fetch/split-segment.ts";
 import { askPlan, saidNone } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
-import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "../plan/committed-table.ts";
+import { isAbsentStill, isOutdated, provenSegments } from "../plan/committed-table.ts";
 import { compareHeld, type DifferingWindow } from "../plan/compare-held.ts";
 import { firstTime } from "../plan/full-scan.ts";
 import {
@@ -126,7 +126,8 @@ export class TableArchiver {
     this.#countRows = countRows;
     this.#former = context.committed[table.name];
     this.#route = routeOf(context.work.source, table);
-    this.#scan = { table, context, former: this.#former, found: { rows: 0, rung: undefined } };
+    const found = { rows: 0, came: { rows: 0, first: null }, rung: undefined };
+    this.#scan = { table, context, former: this.#former, found };
     this.#record = context.evidence.of(table.name);
     const { journal } = context;
     const ends = () => this.#endsHere() ?? { first: undefined, last: undefined };
@@ -930,20 +931,14 @@ export class TableArchiver {
 
   /** What came of the table in attempts that went wrong, where more came than is kept. */
   #came(kept: Holding | null): Attempt["came"] {
-    const { fullScan } = this.#context.journal.held.of(this.table.name);
-    const before = this.#former?.attempt.came;
-    const seen = fullScan?.first == null ? undefined : { rows: fullScan.rows, first: fullScan.first };
-    const all = [before, seen].filter((one) => one !== undefined);
+    const all = [this.#scan.found.came, ...(this.#former?.attempt.came ? [this.#former.attempt.came] : [])];
     const { rows = 0, first } = (kept ?? this.#former?.proven)?.certificate ?? {};
-    const isMore = all.some(
-      (one) => one.rows > rows || first == null || BigInt(one.first) < BigInt(first.ts),
-    );
-    if (!isMore) return undefined;
-    const firsts = all.map((one) => BigInt(one.first));
-    return {
-      rows: Math.max(...all.map((one) => one.rows)),
-      first: firsts.reduce((a, b) => (a < b ? a : b)).toString(),
-    };
+    const firsts = all.flatMap((one) => (one.first === null ? [] : [BigInt(one.first)]));
+    const isEarlier = firsts.some((ts) => first == null || ts < BigInt(first.ts));
+    const most = Math.max(...all.map((one) => one.rows));
+    if (most <= rows && !isEarlier) return undefined;
+    const earliest = firsts.length === 0 ? null : firsts.reduce((a, b) => (a < b ? a : b)).toString();
+    return { rows: most, first: earliest };
   }
 
   /**
@@ -952,7 +947,9 @@ export class TableArchiver {
    */
   async #unproven(own: CertifiedHolding): Promise<Holding | null> {
     const { error } = this;
-    const isTrusted = error === null || worthKeeping(error) || isDisproven(own);
+    // all came, and was judged then: what it was judged by says whether a later job has to ask for it again
+    const isWhole = own.certificate.ended === "clean";
+    const isTrusted = error === null || worthKeeping(error) || isWhole;
     const isFormer = ({ file, partOf = file }: Segment) =>
       this.#formerFiles.has(file) || this.#formerFiles.has(partOf);
     const isKept = isTrusted || keptUnproven.has(error.code);
@@ -973,7 +970,7 @@ export class TableArchiver {
 
   /**
    * The rows that were never proven and that the gateway no longer has, to be held beside those that are proven now; null
-   * where there are none. Where they do not come before all proven rows of their bucket, with these.
+   * where there are none. Of a bucket in which they and proven rows came in the same window, all rows.
    */
   async #beside(own: Holding): Promise<Holding | null> {
     const all = await this.#withHeld(own.segments);
@@ -1261,7 +1258,7 @@ export class TableArchiver {
     const isNew = (ts: Nanoseconds) => ts < to && (told === null || ts >= BigInt(told));
     const since = this.#sinceHorizon(to);
     const starts = since === undefined ? [] : [since.from];
-    if (attempt?.came !== undefined) starts.push(BigInt(attempt.came.first));
+    if (attempt?.came?.first != null) starts.push(BigInt(attempt.came.first));
     // as it was proven, though the gateway had other rows there since
     const former = latestView(this.#former)?.segments.filter(({ doubted }) => doubted === undefined) ?? [];
     const files = new Set(former.flatMap(({ file, partOf = file }) => [file, partOf]));

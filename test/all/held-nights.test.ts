@@ -1,0 +1,1 @@
+import "../extract/held-nights.test.ts";
