@@ -99,6 +99,8 @@ export class TableArchiver {
   #agreedUntil: Nanoseconds | undefined;
   /** Where the gateway's rows begin, if rows ahead of that are gone there. */
   #gatewayFrom: Nanoseconds | undefined;
+  /** Where the gateway's rows began by the facts of the last plan. */
+  #plannedFirst: Nanoseconds | undefined;
   /** Rows that are kept beside what is proven, for they never were. */
   #rowsBeside = 0;
   /** Where rows may have come and gone at the gateway. */
@@ -203,6 +205,7 @@ export class TableArchiver {
           split: (step) => this.#split(step),
           restore: (step) => this.#restore(step),
         });
+    this.#plannedFirst = facts?.get(name)?.first;
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
     if (plan.kind === "lapsed") return await this.#keepWhole();
     await letGoSegments(this.table, this.#context, plan.drop);
@@ -566,7 +569,7 @@ export class TableArchiver {
       await this.#dropSegments(
         (segment) => !this.#isApart(segment) && windows.some((window) => liesIn(segment, window)),
       );
-    } else if (Number(own.rows) === this.#comparedRows()) return false;
+    } else if (Number(own.rows) === this.#comparedRows() && own.first === this.#plannedFirst) return false;
     await this.plan(facts);
     const plan = this.#plan;
     if (plan === undefined) return false;
