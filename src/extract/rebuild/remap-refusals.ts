@@ -29,7 +29,11 @@ export function refuseUnsureRemap(
   if (lossy !== undefined) throw refuse(`${lossy[0]} is lossy in the profile that it came by`);
   const { outcome, holding } = table.attempt;
   if (holding !== null && outcome !== "QUARANTINED") {
-    throw refuse(`rows of its latest attempt, which is ${outcome}, are not proven`);
+    throw refuse(
+      outcome === "ok"
+        ? "rows of it that are kept were never proven"
+        : `rows of its latest attempt, which is ${outcome}, are not proven`,
+    );
   }
   const isSame = isSameTime(from, to);
   const isByArrival = to.columns.seq?.kind === "derived" && to.ties === "arrival";

@@ -86,6 +86,7 @@ function after(
       error: isDone ? null : { code, message, hint, at },
       notes: standing.note === null ? [] : [standing.note],
       holding: attempt.holding,
+      ...(attempt.came === undefined ? {} : { came: attempt.came }),
     },
   };
   return { state: tableState(next), grain, ...next };

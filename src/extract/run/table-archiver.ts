@@ -15,7 +15,7 @@ import {
   tableState,
 } from "../../archive/manifest/manifest.ts";
 import { latestView, lieApart } from "../../archive/manifest/table-view.ts";
-import { type ErrorCode, exit, RunvaultError } from "../../model/error.ts";
+import { exit, RunvaultError } from "../../model/error.ts";
 import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts, TableFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
@@ -934,11 +934,14 @@ export class TableArchiver {
 
   /** What came of the table in attempts that went wrong, where more came than is kept. */
   #came(kept: Holding | null): Attempt["came"] {
-    const all = [this.#scan.found.came, ...(this.#former?.attempt.came ? [this.#former.attempt.came] : [])];
+    const before = this.#former?.attempt.came;
+    // rows of another run are none of this one's
+    const isOfRun = this.error === null || isKeptAfter(this.error);
+    const all = [...(isOfRun ? [this.#scan.found.came] : []), ...(before === undefined ? [] : [before])];
     const { rows = 0, first } = (kept ?? this.#former?.proven)?.certificate ?? {};
     const firsts = all.flatMap((one) => (one.first === null ? [] : [BigInt(one.first)]));
     const isEarlier = firsts.some((ts) => first == null || ts < BigInt(first.ts));
-    const most = Math.max(...all.map((one) => one.rows));
+    const most = Math.max(0, ...all.map((one) => one.rows));
     if (most <= rows && !isEarlier) return undefined;
     const earliest = firsts.length === 0 ? null : firsts.reduce((a, b) => (a < b ? a : b)).toString();
     return { rows: most, first: earliest };
@@ -955,7 +958,7 @@ export class TableArchiver {
     const isTrusted = error === null || worthKeeping(error) || isWhole;
     const isFormer = ({ file, partOf = file }: Segment) =>
       this.#formerFiles.has(file) || this.#formerFiles.has(partOf);
-    const isKept = isTrusted || keptUnproven.has(error.code);
+    const isKept = isTrusted || isKeptAfter(error);
     const brought = own.segments.filter((segment) => isKept || isFormer(segment));
     const all = await this.#withHeld(brought);
     const { proven, attempt } = this.#former ?? {};
@@ -1690,9 +1693,10 @@ function inOrder(one: { readonly file: ParquetFile }, other: { readonly file: Pa
 
 const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
-/** What came before the gateway failed is whole, as is what a column is too narrow for; what came before it lied is not to be trusted. */
-/** Errors of what came as a whole: the rows may be right, but are never taken for whole. */
-const keptUnproven: ReadonlySet<ErrorCode> = new Set(["incomplete", "unverified", "shrunk"]);
+/** Whether the rows that came before an error are this run's, whatever else is wrong with them. */
+function isKeptAfter(error: RunvaultError): boolean {
+  return worthKeeping(error) || ["incomplete", "unverified", "shrunk"].includes(error.code);
+}
 
 /** Without the state that what is proven has beside it. */
 function holdingOnly(holding: Holding & { readonly state?: string }): Holding {
