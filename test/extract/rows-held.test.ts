@@ -1,6 +1,7 @@
 // @module-tag slow
 import { describe, expect, it } from "vitest";
 import { shortfallOf } from "../../src/analytics/shortfall.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { exitOfRun } from "../../src/extract/run/exit-of-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
@@ -140,4 +141,22 @@ describe.each(modes)("rows that came from a gateway %s, were not proven, and are
     expect(await served(tables, false)).toEqual(hours(30, 20));
     expect(await served(tables, true)).toEqual(hours(50));
   });
+});
+
+it("rows of an answer out of order are told apart by their times, whether they were proven or not", async () => {
+  const swapped = all.slice(0, 33).with(20, all[25]!).with(25, all[20]!);
+  for (const require of ["hashed", "any"] as const) {
+    await using tables = await TableWorld.create();
+    const source = giving(swapped);
+    const { manifest } = await tables.archiveRun(source, { settings: { require, sliceRows: 1000 } });
+    const { segments } = latestView(manifest.tables.fills!);
+    expect(
+      segments.filter(({ sorted, from }) => !sorted && from === segments[0]!.from).length,
+    ).toBeGreaterThan(1);
+    source.tables.set("fills", swapped.slice(15));
+    source.storageVersion = "2";
+    expect((await night(tables, source)).exit).toBe(0);
+    expect(await served(tables, false)).toEqual(require === "any" ? hours(33) : hours(18, 15));
+    expect(await served(tables, true)).toEqual(hours(33));
+  }
 });

@@ -197,6 +197,10 @@ export class HeldTables {
     const at = held.segments.findIndex(({ file }) => file === replaces);
     if (at < 0) return;
     held.segments.splice(at, 1, ...parts);
+    // those of one answer share their window, and so do their parts
+    held.segments.sort(
+      (a, b) => Number(BigInt(a.from) > BigInt(b.from)) - Number(BigInt(a.from) < BigInt(b.from)),
+    );
   }
 
   /** Segments stop counting. */

@@ -11,38 +11,38 @@ export interface SegmentPart {
 }
 
 /**
- * The parts of a sorted segment's text: the rows before an instant, and those from it on, where there are any. Throws `archive_damaged`
- * where a line tells no time.
+ * The parts of a segment's text: the rows before an instant, and those from it on, where there are any, each in the order they
+ * came in. Throws `archive_damaged` where a line tells no time.
  */
 export function splitSegment(segment: Segment, text: Buffer, at: Nanoseconds): SegmentPart[] {
   const { bucket, from, to, sorted } = segment;
-  let rows = 0;
+  const ahead: Buffer[] = [];
+  const behind: Buffer[] = [];
   let start = 0;
-  let longest = 0;
-  let longestBehind = 0;
-  let cut: { readonly rows: number; readonly byte: number } | undefined;
   for (let end = text.indexOf(10); end >= 0; end = text.indexOf(10, start)) {
-    if (cut === undefined) {
-      const time = timeOf(text.toString("utf8", start, end));
-      if (time === null) {
-        throw new RunvaultError("archive_damaged", `line ${rows + 1} tells no ts_event`, {
-          place: { file: segment.file, line: rows + 1 },
-        });
-      }
-      if (BigInt(time) >= at) cut = { rows, byte: start };
-    }
-    if (cut === undefined) longest = Math.max(longest, end - start);
-    else longestBehind = Math.max(longestBehind, end - start);
-    rows++;
+    const line = text.subarray(start, end + 1);
     start = end + 1;
+    // behind the first row from it on, all are
+    if (sorted && behind.length > 0) {
+      behind.push(line);
+      continue;
+    }
+    const time = timeOf(line.toString("utf8"));
+    if (time === null) {
+      const number = ahead.length + behind.length + 1;
+      throw new RunvaultError("archive_damaged", `line ${number} tells no ts_event`, {
+        place: { file: segment.file, line: number },
+      });
+    }
+    (BigInt(time) < at ? ahead : behind).push(line);
   }
-  cut ??= { rows, byte: text.byteLength };
-  const part = (bounds: { from: string; to: string }, lines: number, bytes: Buffer, longestLine: number) => ({
-    draft: { bucket, ...bounds, rows: lines, bytes: bytes.byteLength, longestLine, sorted },
-    text: bytes,
-  });
-  return [
-    part({ from, to: at.toString() }, cut.rows, text.subarray(0, cut.byte), longest),
-    part({ from: at.toString(), to }, rows - cut.rows, text.subarray(cut.byte), longestBehind),
-  ].filter(({ draft }) => draft.rows > 0);
+  const part = (bounds: { from: string; to: string }, lines: readonly Buffer[]) => {
+    const bytes = Buffer.concat(lines);
+    const longestLine = lines.reduce((longest, line) => Math.max(longest, line.byteLength - 1), 0);
+    const sizes = { rows: lines.length, bytes: bytes.byteLength, longestLine };
+    return { draft: { bucket, ...bounds, ...sizes, sorted }, text: bytes };
+  };
+  return [part({ from, to: at.toString() }, ahead), part({ from: at.toString(), to }, behind)].filter(
+    ({ draft }) => draft.rows > 0,
+  );
 }

@@ -210,9 +210,8 @@ function retainedFrom({ former, came }: PlanInput, { first }: Extent): Nanosecon
   return isGone || (from !== null && BigInt(from) <= first) ? first : undefined;
 }
 
-function straddles({ from, to, rows, sorted }: Segment, at: Nanoseconds | undefined): boolean {
-  // rows that came in no order cannot be told apart by their place: then the counts decide
-  return at !== undefined && sorted && rows > 0 && BigInt(from) < at && BigInt(to) > at;
+function straddles({ from, to, rows }: Segment, at: Nanoseconds | undefined): boolean {
+  return at !== undefined && rows > 0 && BigInt(from) < at && BigInt(to) > at;
 }
 
 /** What the table holds; undefined where only a full scan can tell. */
