@@ -2,11 +2,12 @@
 import { describe, expect, it } from "vitest";
 import { shortfallOf } from "../../src/analytics/shortfall.ts";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
+import { verifyRun } from "../../src/archive/verify/verify.ts";
 import { exitOfRun } from "../../src/extract/run/exit-of-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
-import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { servedLines } from "../fixtures/archive/served-lines.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, type Manners } from "../fixtures/source/array-source.ts";
 
@@ -39,7 +40,8 @@ function forgetting(source: ArraySource, after: number, left: readonly ArrayRow[
 
 async function night(tables: TableWorld, source: ArraySource, require: "any" | "hashed" = "any") {
   const { manifest } = await tables.archiveRun(source, { settings: { require } });
-  expect((await reportOf(tables.archive, run)).checks.filter(({ level }) => level === "damaged")).toEqual([]);
+  const report = await verifyRun(tables.archive, run, { duckdb: sharedDuckDB, deep: true });
+  expect(report.checks.filter(({ level }) => level === "damaged")).toEqual([]);
   return { manifest, fills: manifest.tables.fills!, exit: exitOfRun(manifest, { tables: ["fills"] }) };
 }
 

@@ -2,10 +2,10 @@ import type { Evidence } from "../../archive/manifest/evidence.ts";
 import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type EvidenceRecord, isLess, needsHash, type RowsHere, windowOf } from "./evidence-record.ts";
-import type { HeldRows } from "./held-rows.ts";
+import type { WindowRows } from "./window-rows.ts";
 
 /** What is here, window by window. */
-export type LookedAt = Pick<HeldRows, "within" | "hashWithin">;
+export type LookedAt = Pick<WindowRows, "within" | "hashWithin">;
 
 /** What was seen of a window, and what is here of it, which is less. */
 export interface Lack {

@@ -2,7 +2,7 @@ import type { Segment } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
-import { HeldRows } from "../evidence/held-rows.ts";
+import { WindowRows } from "../evidence/window-rows.ts";
 import { provenSegments } from "../plan/committed-table.ts";
 import { routeOf } from "../plan/route.ts";
 import type { RunContext } from "./run-context.ts";
@@ -23,7 +23,7 @@ export async function letGoSegments(
   const ofCommitted = latestView(committed[name])?.storageVersion ?? null;
   const read = (segment: Segment) => journal.textOf(segment);
   const isKeyed = routeOf(work.source, table).numbers === "given";
-  const here = new HeldRows(table, journal.held.of(name), read, isKeyed, noEnds);
+  const here = new WindowRows(table, journal.held.of(name), read, isKeyed, noEnds);
   for (const isFormer of [true, false]) {
     const some = unproven.filter(({ file }) => journal.held.isCommitted(file) === isFormer);
     for (const { from, to, distinct, first, last, hash } of await readable(() => here.ofSegments(some))) {

@@ -23,10 +23,9 @@ import { formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.
 import type { RowHash } from "../../row/row-hash.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
 import { type EvidenceRecord, windowOf } from "../evidence/evidence-record.ts";
-import { HeldRows } from "../evidence/held-rows.ts";
+import { WindowRows } from "../evidence/window-rows.ts";
 import { atLeast, type Lack, lacking } from "../evidence/lacking.ts";
 import { fetchBuckets } from "../fetch/fetch-buckets.ts";
-import { splitSegment } from "../fetch/split-segment.ts";
 import { askPlan, saidNone } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
 import { isAbsentStill, isOutdated, provenSegments } from "../plan/committed-table.ts";
@@ -41,7 +40,6 @@ import {
   type Window,
   windowKey,
 } from "../plan/held-window.ts";
-import { mostRows } from "../plan/most-rows.ts";
 import { type FetchPlan, type LapsedPlan, type RestoreStep, type SplitStep, shrunk } from "../plan/plan.ts";
 import { needsEnd, type Route, routeOf } from "../plan/route.ts";
 import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
@@ -56,6 +54,7 @@ import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../pr
 import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
 import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
+import { HeldRows, inOrder, quarantinedRows, rowsIn, tolerating } from "./held-rows.ts";
 import { letGoSegments } from "./let-go.ts";
 import { isPrintedOtherwise } from "./printed-otherwise.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
@@ -114,13 +113,14 @@ export class TableArchiver {
 
   /** What was told and brought of the table. */
   readonly #record: EvidenceRecord;
-  readonly #here: HeldRows;
+  readonly #here: WindowRows;
   /** What was seen by an earlier job and is let go, for all looks since agree on less. */
   #outlived: Lack | undefined;
 
   /** Segments that an earlier job committed. */
   readonly #formerFiles: ReadonlySet<string>;
   readonly #isProven: (segment: Segment) => boolean;
+  readonly #rows: HeldRows;
 
   constructor(table: Table, context: RunContext, countRows: CountRows | undefined) {
     this.table = table;
@@ -134,7 +134,7 @@ export class TableArchiver {
     const { journal } = context;
     const ends = () => this.#endsHere() ?? { first: undefined, last: undefined };
     const isKeyed = this.#route.numbers === "given";
-    this.#here = new HeldRows(
+    this.#here = new WindowRows(
       table,
       journal.held.of(table.name),
       (part) => journal.textOf(part),
@@ -143,6 +143,7 @@ export class TableArchiver {
     );
     this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
     this.#isProven = provenSegments(this.#former);
+    this.#rows = new HeldRows(table, context, this.#former, (bucket, of) => this.#convert(bucket, () => of));
   }
 
   /** True where the table can only be had whole, so that nothing can be asked for around it. */
@@ -380,7 +381,7 @@ export class TableArchiver {
     const segment = journal.held.of(this.table.name).segments.find(isUnproven);
     if (segment === undefined) return undefined;
     if (this.#looked?.file !== segment.file) {
-      const [whole] = await this.#wholeOf([segment]);
+      const [whole] = await this.#rows.whole([segment]);
       const first = whole === undefined ? null : await firstTime(await journal.textOf(whole));
       this.#looked = { file: segment.file, first };
     }
@@ -960,7 +961,7 @@ export class TableArchiver {
       this.#formerFiles.has(file) || this.#formerFiles.has(partOf);
     const isKept = isTrusted || isKeptAfter(error);
     const brought = own.segments.filter((segment) => isKept || isFormer(segment));
-    const all = await this.#withHeld(brought);
+    const all = await this.#withFormer(brought);
     const { proven, attempt } = this.#former ?? {};
     if (!isTrusted && all.every(isFormer) && (proven != null || attempt?.holding != null))
       return attempt?.holding ?? null;
@@ -971,7 +972,7 @@ export class TableArchiver {
       isDoubted(segment) ? { ...segment, doubted: true as const } : segment,
     );
     const isSame = segments.every(({ file }) => files.has(file)) && segments.length === own.segments.length;
-    return isSame && isTrusted ? own : await this.#heldAs(segments, own);
+    return isSame && isTrusted ? own : await this.#rows.heldAs(segments, own);
   }
 
   /**
@@ -979,7 +980,7 @@ export class TableArchiver {
    * where there are none. Of a bucket in which they and proven rows came in the same window, all rows.
    */
   async #beside(own: Holding): Promise<Holding | null> {
-    const all = await this.#withHeld(own.segments);
+    const all = await this.#withFormer(own.segments);
     const files = new Set(own.segments.map(({ file }) => file));
     const unproven = Map.groupBy(
       all.filter(({ file, rows }) => rows > 0 && !files.has(file)),
@@ -993,64 +994,9 @@ export class TableArchiver {
         : all.filter((segment) => segment.bucket === bucket),
     );
     this.#rowsBeside = rowsIn(all) - rowsIn(own.segments);
-    const { certificate, ...rest } = await this.#heldAs(segments, own);
+    const { certificate, ...rest } = await this.#rows.heldAs(segments, own);
     const nothing = { gatewayRows: null, gatewayFrom: null, quarantineAccepted: false, restsOn: [] };
     return { ...rest, certificate: { ...certificate!, proof: "none", ended: "cut", ...nothing } };
-  }
-
-  /**
-   * These segments with all else that is here of the table, as far as it is more: once they are proven, ahead of them alone;
-   * after an error wherever it lies.
-   */
-  async #withHeld(own: readonly Segment[]): Promise<Segment[]> {
-    const { held } = this.#context.journal;
-    const { segments } = held.of(this.table.name);
-    const rowsOf = new Map<string, number>();
-    for (const { file, partOf = file, rows } of segments)
-      for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
-    const from = this.#gatewayFrom;
-    const isAny = this.error !== null || this.#lapsed !== undefined;
-    const isLeft = (segment: Segment) =>
-      segment.rows > (rowsOf.get(segment.file) ?? 0) &&
-      (isAny || (from !== undefined && !this.#context.acceptShrink && BigInt(segment.from) < from));
-    const left = await this.#wholeOf(latestView(this.#former)?.segments.filter(isLeft) ?? []);
-    const ahead: Segment[] = [];
-    for (const segment of left) ahead.push(...(isAny ? [segment] : await this.#aheadOf(segment, from!)));
-    const quarantine = this.#allAside();
-    const windows = [own, segments.filter((segment) => this.#isApart(segment)), ahead].map((segments) =>
-      heldWindows({ segments: [...segments], quarantine }),
-    );
-    return windows.reduce((all, more) => mostRows(all, more)).flatMap(({ segments }) => segments);
-  }
-
-  /** Rows set aside, of segments that are held and of those that were. */
-  #allAside(): QuarantineFile[] {
-    const { quarantine } = this.#context.journal.held.of(this.table.name);
-    const former = latestView(this.#former)?.quarantine ?? [];
-    const files = new Set(quarantine.map(({ file }) => file));
-    return [...quarantine, ...former.filter(({ file }) => !files.has(file))];
-  }
-
-  /** These segments with their Parquet, under a certificate of so many rows that is as that of `own` otherwise. */
-  async #heldAs(segments: readonly Segment[], own: Holding): Promise<Holding> {
-    const { held } = this.#context.journal;
-    const made: NonNullable<ReturnType<typeof held.converted>>[] = [];
-    for (const [bucket, of] of Map.groupBy(segments, ({ bucket }) => bucket)) {
-      await this.#tolerating(() => this.#convert(bucket, () => of));
-      const one = held.converted(this.table.name, bucket, of);
-      if (one !== undefined) made.push(one);
-    }
-    made.sort(inOrder);
-    const files = new Set(segments.map(({ file }) => file));
-    const quarantine = this.#allAside().filter(({ segment }) => files.has(segment));
-    const certificate = {
-      ...own.certificate!,
-      ...{ rows: rowsIn(segments), quarantined: quarantinedRows(quarantine), rowHash: null },
-      ...{ first: made[0]?.file.first ?? null, last: made.at(-1)?.file.last ?? null },
-    };
-    const parquet = made.map(({ file }) => file);
-    const drift = driftOf(made.map(({ drift }) => drift));
-    return { ...holdingOnly(own), certificate, segments: [...segments], parquet, quarantine, drift };
   }
 
   /** What the next attempt is held against: the widest windows, where there are many. */
@@ -1134,7 +1080,7 @@ export class TableArchiver {
     const dropped = proven.segments.filter(({ file, rows }) => (rowsOf.get(file) ?? 0) < rows);
     let gone = 0n;
     for (const bucket of new Set(dropped.map(({ bucket }) => bucket))) {
-      const whole = await this.#wholeOf(proven.parquet.filter((file) => file.bucket === bucket));
+      const whole = await this.#rows.whole(proven.parquet.filter((file) => file.bucket === bucket));
       const before = await this.#located(whole);
       const now = files.filter((file) => file.bucket === bucket);
       const missing = await this.#context.countGone(this.table, before, await this.#located(now));
@@ -1149,20 +1095,6 @@ export class TableArchiver {
       `the gateway no longer has ${countText(gone, "proven row")}, and sent others instead`,
       { hint: "If the rows were removed from the gateway on purpose, run again with --accept-shrink." },
     );
-  }
-
-  /** Those of the files that are not lost: nothing can be held against the others, or made of them. */
-  async #wholeOf<F extends ParquetFile | Segment>(files: readonly F[]): Promise<F[]> {
-    const found: F[] = [];
-    for (const file of files) {
-      try {
-        await this.#context.journal.locateWhole(file);
-        found.push(file);
-      } catch (thrown) {
-        if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
-      }
-    }
-    return found;
   }
 
   /**
@@ -1184,7 +1116,7 @@ export class TableArchiver {
   /** Of a table that the gateway keeps nothing of: makes Parquet that is lost anew, and throws where segments are lost. */
   async #keepWhole(): Promise<void> {
     const { segments, parquet } = this.#former!.proven!;
-    const whole = await this.#wholeOf(segments);
+    const whole = await this.#rows.whole(segments);
     const lost = segments.filter((segment) => !whole.includes(segment));
     if (lost.length > 0) {
       throw new RunvaultError(
@@ -1218,16 +1150,7 @@ export class TableArchiver {
       for (const bucket of new Set(segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
     };
     if (this.error === null) await this.attempt(convert);
-    else await this.#tolerating(convert);
-  }
-
-  /** Readers of what is not proven do without what cannot be converted. */
-  async #tolerating(convert: () => Promise<void>): Promise<void> {
-    try {
-      await convert();
-    } catch (thrown) {
-      if (RunvaultError.from(thrown).scope !== "table") throw thrown;
-    }
+    else await tolerating(convert);
   }
 
   /**
@@ -1273,7 +1196,9 @@ export class TableArchiver {
     const { journal } = this.#context;
     const own = journal.held.of(this.table.name).segments.filter((segment) => !this.#isApart(segment));
     const isUnproven = (segment: Segment) => segment.rows > 0 && !own.includes(segment);
-    const unproven = (await this.#withHeld(own)).filter(isUnproven).find(({ to }) => isNew(BigInt(to) - 1n));
+    const unproven = (await this.#withFormer(own))
+      .filter(isUnproven)
+      .find(({ to }) => isNew(BigInt(to) - 1n));
     const first = unproven && (await firstTime(await journal.textOf(unproven)));
     if (first != null) starts.push(BigInt(first));
     const news = starts.filter(isNew);
@@ -1372,33 +1297,14 @@ export class TableArchiver {
 
   /** Parts a segment where the gateway's rows begin now. */
   async #split({ segment, at }: SplitStep): Promise<void> {
-    await this.#context.journal.splitSegment(this.table.name, segment, await this.#partsOf(segment, at));
-  }
-
-  async #partsOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
-    const { journal } = this.#context;
-    const made: Segment[] = [];
-    // a part that was proven since is what its own parts are of
-    const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
-    const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
-    for (const { draft, text } of splitSegment(segment, await journal.textOf(segment), at)) {
-      made.push({ ...(await journal.writeSegment(this.table.name, draft, text)), partOf });
-    }
-    return made;
-  }
-
-  /** What of a segment lies ahead of an instant. */
-  async #aheadOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
-    if (BigInt(segment.to) <= at) return [segment];
-    const parts = BigInt(segment.from) < at ? await this.#partsOf(segment, at) : [];
-    return parts.filter(({ to }) => BigInt(to) <= at);
+    await this.#context.journal.splitSegment(this.table.name, segment, await this.#rows.partsOf(segment, at));
   }
 
   /** Holds again what was proven ahead of the gateway's first row. Throws `unverified` where it is lost. */
   async #restore({ segments, at }: RestoreStep): Promise<void> {
     const { journal } = this.#context;
     const { name } = this.table;
-    if ((await this.#wholeOf(segments)).length < segments.length) {
+    if ((await this.#rows.whole(segments)).length < segments.length) {
       throw new RunvaultError(
         "unverified",
         `the gateway dropped rows before ${at}, and some that were proven are no longer complete here`,
@@ -1407,7 +1313,7 @@ export class TableArchiver {
     }
     const files = new Set(segments.map(({ file }) => file));
     await this.#dropSegments(({ partOf }) => partOf !== undefined && files.has(partOf));
-    for (const segment of segments) await journal.addSegments(name, await this.#aheadOf(segment, at));
+    for (const segment of segments) await journal.addSegments(name, await this.#rows.aheadOf(segment, at));
   }
 
   /** The row hash of the table's Parquet files; null of a table that failed, whose buckets may lack theirs. */
@@ -1616,10 +1522,22 @@ export class TableArchiver {
     );
   }
 
-  async #convert(bucket: string, segments = () => this.#ownIn(bucket)): Promise<void> {
+  async #convert(
+    bucket: string,
+    segments: () => readonly Segment[] = () => this.#ownIn(bucket),
+  ): Promise<void> {
     const { journal, converter, run } = this.#context;
     if (journal.held.converted(this.table.name, bucket, segments()) !== undefined) return;
     await converter.convert(journal, run, this.table, bucket, segments);
+  }
+
+  /** These segments with all else that is here, as far as it is more: ahead of the gateway's rows, or anywhere after an error. */
+  #withFormer(own: readonly Segment[]): Promise<Segment[]> {
+    const { segments } = this.#context.journal.held.of(this.table.name);
+    const apart = segments.filter((segment) => this.#isApart(segment));
+    const isAnywhere = this.error !== null || this.#lapsed !== undefined;
+    const before = isAnywhere ? "any" : this.#context.acceptShrink ? undefined : this.#gatewayFrom;
+    return this.#rows.withFormer(own, apart, before);
   }
 
   /** True of rows that were never proven and that the gateway no longer has: nothing can be held against them. */
@@ -1679,29 +1597,11 @@ function takenBack({ certificate }: Proven): RunvaultError {
   );
 }
 
-function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
-  return quarantine.reduce((sum, { rows }) => sum + rows, 0);
-}
-
-function rowsIn(segments: readonly Segment[]): number {
-  return segments.reduce((sum, { rows }) => sum + rows, 0);
-}
-
-function inOrder(one: { readonly file: ParquetFile }, other: { readonly file: ParquetFile }): number {
-  return Number(BigInt(one.file.first.ts) > BigInt(other.file.first.ts)) * 2 - 1;
-}
-
 const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
 /** Whether the rows that came before an error are this run's, whatever else is wrong with them. */
 function isKeptAfter(error: RunvaultError): boolean {
   return worthKeeping(error) || ["incomplete", "unverified", "shrunk"].includes(error.code);
-}
-
-/** Without the state that what is proven has beside it. */
-function holdingOnly(holding: Holding & { readonly state?: string }): Holding {
-  const { state: _, ...rest } = holding;
-  return rest;
 }
 
 /** What came before the gateway failed is whole; what came before it lied is not to be trusted. */

@@ -20,7 +20,7 @@ export interface TextRows extends RowsHere {
 }
 
 /** The rows that are here of one table, looked at by window. */
-export class HeldRows {
+export class WindowRows {
   readonly #table: Table;
   readonly #held: Readonly<HeldTable>;
   readonly #read: (segment: Segment) => Promise<Buffer>;

@@ -1,4 +1,4 @@
-import { type HeldWindow, sumRows } from "./held-window.ts";
+import { type HeldWindow, sumRows } from "../plan/held-window.ts";
 
 /**
  * The windows of two lists, each of which is disjoint and in order, as one such list: where windows overlap, those of the

@@ -1,0 +1,151 @@
+import { driftOf } from "../../archive/convert/drift.ts";
+import type {
+  Holding,
+  ParquetFile,
+  QuarantineFile,
+  Segment,
+  TableManifest,
+} from "../../archive/manifest/manifest.ts";
+import { latestView } from "../../archive/manifest/table-view.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { splitSegment } from "../fetch/split-segment.ts";
+import { heldWindows } from "../plan/held-window.ts";
+import { mostRows } from "./most-rows.ts";
+import type { RunContext } from "./run-context.ts";
+
+/** The rows of one table that are here, of this job and of those before, so that no attempt keeps fewer than there were. */
+export class HeldRows {
+  readonly #table: Table;
+  readonly #context: Pick<RunContext, "journal">;
+  readonly #former: TableManifest | undefined;
+  readonly #convert: (bucket: string, segments: readonly Segment[]) => Promise<void>;
+
+  constructor(
+    table: Table,
+    context: Pick<RunContext, "journal">,
+    former: TableManifest | undefined,
+    convert: (bucket: string, segments: readonly Segment[]) => Promise<void>,
+  ) {
+    this.#table = table;
+    this.#context = context;
+    this.#former = former;
+    this.#convert = convert;
+  }
+
+  /**
+   * The most rows of each window: of `own`, of `apart`, and of what was here when the job began. `before` says up to where
+   * that counts; undefined: nowhere.
+   */
+  async withFormer(
+    own: readonly Segment[],
+    apart: readonly Segment[],
+    before: Nanoseconds | "any" | undefined,
+  ): Promise<Segment[]> {
+    const former: Segment[] = [];
+    if (before !== undefined) {
+      const rowsOf = new Map<string, number>();
+      for (const { file, partOf = file, rows } of this.#context.journal.held.of(this.#table.name).segments)
+        for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
+      const isLeft = ({ file, from, rows }: Segment) =>
+        rows > (rowsOf.get(file) ?? 0) && (before === "any" || BigInt(from) < before);
+      const left = await this.whole(latestView(this.#former)?.segments.filter(isLeft) ?? []);
+      for (const segment of left)
+        former.push(...(before === "any" ? [segment] : await this.aheadOf(segment, before)));
+    }
+    const quarantine = this.#allAside();
+    const windows = [own, apart, former].map((segments) =>
+      heldWindows({ segments: [...segments], quarantine }),
+    );
+    return windows.reduce((all, more) => mostRows(all, more)).flatMap(({ segments }) => segments);
+  }
+
+  /** These segments with their Parquet, under a certificate of so many rows that is as that of `own` otherwise. */
+  async heldAs(segments: readonly Segment[], own: Holding & { readonly state?: string }): Promise<Holding> {
+    const { held } = this.#context.journal;
+    const made: NonNullable<ReturnType<typeof held.converted>>[] = [];
+    for (const [bucket, of] of Map.groupBy(segments, ({ bucket }) => bucket)) {
+      await tolerating(() => this.#convert(bucket, of));
+      const one = held.converted(this.#table.name, bucket, of);
+      if (one !== undefined) made.push(one);
+    }
+    made.sort(inOrder);
+    const files = new Set(segments.map(({ file }) => file));
+    const quarantine = this.#allAside().filter(({ segment }) => files.has(segment));
+    const certificate = {
+      ...own.certificate!,
+      ...{ rows: rowsIn(segments), quarantined: quarantinedRows(quarantine), rowHash: null },
+      ...{ first: made[0]?.file.first ?? null, last: made.at(-1)?.file.last ?? null },
+    };
+    const parquet = made.map(({ file }) => file);
+    const drift = driftOf(made.map(({ drift }) => drift));
+    // what is proven has a state beside it
+    const { state: _, ...rest } = own;
+    return { ...rest, certificate, segments: [...segments], parquet, quarantine, drift };
+  }
+
+  /** What of a segment lies before an instant and from it on, each written as one of its own. */
+  async partsOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
+    const { journal } = this.#context;
+    const made: Segment[] = [];
+    // a part that was proven since is what its own parts are of
+    const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
+    const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
+    for (const { draft, text } of splitSegment(segment, await journal.textOf(segment), at)) {
+      made.push({ ...(await journal.writeSegment(this.#table.name, draft, text)), partOf });
+    }
+    return made;
+  }
+
+  /** What of a segment lies before an instant. */
+  async aheadOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
+    if (BigInt(segment.to) <= at) return [segment];
+    const parts = BigInt(segment.from) < at ? await this.partsOf(segment, at) : [];
+    return parts.filter(({ to }) => BigInt(to) <= at);
+  }
+
+  /** Those of the files that are not lost: nothing can be held against the others, or made of them. */
+  async whole<F extends ParquetFile | Segment>(files: readonly F[]): Promise<F[]> {
+    const found: F[] = [];
+    for (const file of files) {
+      try {
+        await this.#context.journal.locateWhole(file);
+        found.push(file);
+      } catch (thrown) {
+        if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
+      }
+    }
+    return found;
+  }
+
+  /** Rows set aside, of segments that are held and of those that were. */
+  #allAside(): QuarantineFile[] {
+    const { quarantine } = this.#context.journal.held.of(this.#table.name);
+    const former = latestView(this.#former)?.quarantine ?? [];
+    const files = new Set(quarantine.map(({ file }) => file));
+    return [...quarantine, ...former.filter(({ file }) => !files.has(file))];
+  }
+}
+
+/** Readers of what is not proven do without what cannot be converted. */
+export async function tolerating(convert: () => Promise<void>): Promise<void> {
+  try {
+    await convert();
+  } catch (thrown) {
+    if (RunvaultError.from(thrown).scope !== "table") throw thrown;
+  }
+}
+
+export function rowsIn(segments: readonly Segment[]): number {
+  return segments.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+export function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
+  return quarantine.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+/** For sorting by the first row. */
+export function inOrder(one: { readonly file: ParquetFile }, other: { readonly file: ParquetFile }): number {
+  return Number(BigInt(one.file.first.ts) > BigInt(other.file.first.ts)) * 2 - 1;
+}
