@@ -35,27 +35,25 @@ export class HeldRows {
   }
 
   /**
-   * The most rows of each window: of `own`, of `apart`, and of what was here when the job began. `before` says up to where
-   * that counts; undefined: nowhere.
+   * The most rows of each window: of `own`, of `apart`, and of what was here when the job began, as far as it lies before
+   * `from`, or, with `isAnywhere`, wherever.
    */
   async withFormer(
     own: readonly Segment[],
     apart: readonly Segment[],
-    before: Nanoseconds | "any" | undefined,
+    { from, isAnywhere }: { readonly from: Nanoseconds | undefined; readonly isAnywhere: boolean },
   ): Promise<Segment[]> {
-    const former: Segment[] = [];
-    if (before !== undefined) {
-      const rowsOf = new Map<string, number>();
-      for (const { file, partOf = file, rows } of this.#context.journal.held.of(this.#table.name).segments)
-        for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
-      const isLeft = ({ file, from, rows }: Segment) =>
-        rows > (rowsOf.get(file) ?? 0) && (before === "any" || BigInt(from) < before);
-      const left = await this.whole(latestView(this.#former)?.segments.filter(isLeft) ?? []);
-      for (const segment of left)
-        former.push(...(before === "any" ? [segment] : await this.aheadOf(segment, before)));
-    }
+    const rowsOf = new Map<string, number>();
+    for (const { file, partOf = file, rows } of this.#context.journal.held.of(this.#table.name).segments)
+      for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
+    const isLeft = (segment: Segment) =>
+      segment.rows > (rowsOf.get(segment.file) ?? 0) &&
+      (isAnywhere || (from !== undefined && BigInt(segment.from) < from));
+    const left = await this.whole(latestView(this.#former)?.segments.filter(isLeft) ?? []);
+    const ahead: Segment[] = [];
+    if (from !== undefined) for (const segment of left) ahead.push(...(await this.aheadOf(segment, from)));
     const quarantine = this.#allAside();
-    const windows = [own, apart, former].map((segments) =>
+    const windows = [own, apart, ahead, isAnywhere ? left : []].map((segments) =>
       heldWindows({ segments: [...segments], quarantine }),
     );
     return windows.reduce((all, more) => mostRows(all, more)).flatMap(({ segments }) => segments);

@@ -1536,8 +1536,8 @@ export class TableArchiver {
     const { segments } = this.#context.journal.held.of(this.table.name);
     const apart = segments.filter((segment) => this.#isApart(segment));
     const isAnywhere = this.error !== null || this.#lapsed !== undefined;
-    const before = isAnywhere ? "any" : this.#context.acceptShrink ? undefined : this.#gatewayFrom;
-    return this.#rows.withFormer(own, apart, before);
+    const from = this.#context.acceptShrink ? undefined : this.#gatewayFrom;
+    return this.#rows.withFormer(own, apart, { from, isAnywhere });
   }
 
   /** True of rows that were never proven and that the gateway no longer has: nothing can be held against them. */
