@@ -99,6 +99,7 @@ const folders = {
     doors: [
       "acceptance",
       "attempt-text",
+      "evidence",
       "former-files",
       "found-runs",
       "manifest",
@@ -159,6 +160,10 @@ const folders = {
   "extract/choose": {
     doors: ["choose-runs", "finished-runs", "first-of-many", "list-finding", "named-runs", "run-lists"],
     within: [],
+  },
+  "extract/evidence": {
+    doors: [],
+    within: ["evidence-record", "lacking", "run-evidence", "window-rows"],
   },
   "extract/fetch": {
     doors: ["disk-need"],

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { driftOf } from "../../archive/convert/drift.ts";
-import { type Evidence, everything } from "../../archive/manifest/evidence.ts";
 import { tooNarrowColumns } from "../../archive/convert/too-narrow-columns.ts";
+import { type Evidence, everything } from "../../archive/manifest/evidence.ts";
 import {
   type Attempt,
   type AttemptOutcome,
@@ -23,8 +23,8 @@ import { formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.
 import type { RowHash } from "../../row/row-hash.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
 import { type EvidenceRecord, windowOf } from "../evidence/evidence-record.ts";
-import { WindowRows } from "../evidence/window-rows.ts";
 import { atLeast, type Lack, lacking } from "../evidence/lacking.ts";
+import { WindowRows } from "../evidence/window-rows.ts";
 import { fetchBuckets } from "../fetch/fetch-buckets.ts";
 import { askPlan, saidNone } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
@@ -132,7 +132,9 @@ export class TableArchiver {
     this.#scan = { table, context, former: this.#former, found };
     this.#record = context.evidence.of(table.name);
     const { journal } = context;
-    const ends = () => this.#endsHere() ?? { first: undefined, last: undefined };
+    const isAnyApart = () => journal.held.of(table.name).segments.some((segment) => this.#isApart(segment));
+    const unknown = { first: undefined, last: undefined };
+    const ends = () => (isAnyApart() ? unknown : (this.#endsHere() ?? unknown));
     const isKeyed = this.#route.numbers === "given";
     this.#here = new WindowRows(
       table,
@@ -1259,8 +1261,6 @@ export class TableArchiver {
       const gone = `the gateway no longer has rows before ${formatTime(this.#gatewayFrom)}`;
       notes.push(this.#former?.proven ? `${gone}; what was proven stays` : gone);
     }
-    const gone = this.#unseenWindow();
-    if (gone !== undefined) notes.push(unseen.between(gone));
     if (this.#outlived !== undefined) {
       const { seen, here } = this.#outlived;
       notes.push(
@@ -1486,7 +1486,7 @@ export class TableArchiver {
   /** First and last ts_event of all rows here; undefined before the buckets of both are converted. */
   #endsHere() {
     const { held } = this.#context.journal;
-    const filled = held.of(this.table.name).segments.filter(({ rows }) => rows > 0);
+    const { segments } = held.of(this.table.name);
     const filled = segments.filter((segment) => segment.rows > 0 && !this.#isApart(segment));
     const made = (segment: Segment | undefined) =>
       segment && held.converted(this.table.name, segment.bucket, this.#ownIn(segment.bucket))?.file;

@@ -237,7 +237,7 @@ async function isSameByMeaning(
 ): Promise<boolean> {
   const [sum, again] = [0, 1].map(() => new RowSum(walk.isArrivalKept, rowMeaning));
   for await (const rows of spool.forward()) sum!.add(rows);
-  const pass: Pass = { most: 0, pages: 0, rows: 0 };
+  const pass: Pass = { most: 0, pages: 0, rows: 0, total: undefined };
   for await (const rows of takeRows(onePass(walk, pages, size, pass), walk.wanted)) again!.add(rows);
   return sum!.take() === again!.take();
 }
