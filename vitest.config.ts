@@ -18,17 +18,14 @@ const inside = {
 
 /** Tests that start processes run what is built. */
 const processes = {
-  // ten times what the slowest chain of kills takes alone
-  testTimeout: 240_000,
-  hookTimeout: 240_000,
   globalSetup: ["test/fixtures/command/built.ts"],
 };
 
 export default defineConfig({
   test: {
-    // limits are for what hangs: ten times what the slowest case takes alone
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // limits are for what hangs: ten times what the slowest chain of kills takes alone, so that no load reaches them
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     expect: { poll: { timeout: 30_000, interval: 20 } },
     // two cores, and two more for those that wait
     maxWorkers: 4,

@@ -4,8 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { start } from "../fixtures/command/command-process.ts";
+import { requires } from "../fixtures/command/requirement.ts";
 
-it("a job file that is a pipe is refused at once, whether somebody writes to it or not", async () => {
+const ifFifo = it.skipIf(!requires("fifo"));
+
+ifFifo("a job file that is a pipe is refused at once, whether somebody writes to it or not", async () => {
   const folder = await mkdtemp(join(tmpdir(), "runvault-test-"));
   try {
     const pipe = join(folder, "pipe");

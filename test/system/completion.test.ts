@@ -8,6 +8,7 @@ import { tableNames } from "../../src/model/profile/table.ts";
 import { beginLine, resultLine, writeRecord } from "../fixtures/archive/job-records.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { builtMain as main } from "../fixtures/command/project.ts";
+import { requires } from "../fixtures/command/requirement.ts";
 
 /** What the shells' scripts are told for a command line whose last word is being typed. */
 async function told(...words: string[]): Promise<{ values: string[]; directive: string }> {
@@ -80,9 +81,7 @@ describe("the script", () => {
   });
 });
 
-const bash = spawnSync("bash", ["--version"]).error === undefined;
-
-describe.skipIf(!bash)("bash", () => {
+describe.skipIf(!requires("bash"))("bash", () => {
   let folder: string;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "runvault-completion-"));
@@ -102,7 +101,7 @@ describe.skipIf(!bash)("bash", () => {
       compopt() { :; }
       source "$FOLDER/completion.bash"
       COMP_WORDS=(runvault "$@"); COMP_CWORD=$#
-      $(complete -p runvault | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
+      asked=$(complete -p runvault); asked=\${asked#*-F }; \${asked%% *}
       printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { status, stdout, stderr } = spawnSync("bash", ["--norc", "-c", script, "bash", ...words], {
       encoding: "utf8",

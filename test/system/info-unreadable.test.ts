@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
@@ -20,8 +19,7 @@ test.skipIf(!requires("unprivileged"))(
       await mkdir(folder, { recursive: true });
       await writeFile(`${folder}/more.json`, Buffer.alloc(bytes));
     }
-    // what a new archive has is its owner's alone
-    spawnSync("chmod", ["-R", "a+rX", made.folder]);
+    await made.openToAll();
     await chmod(other, 0o000);
     const { finished } = start(["info", "--json", "--archive", made.archive.dir], {}, [], unprivilegedUser);
     const { status, stdout, stderr } = await finished;

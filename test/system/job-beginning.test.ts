@@ -4,12 +4,16 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { exit } from "../../src/model/error.ts";
 import { jobHistory } from "../../src/pipeline/record/job-history.ts";
+import { requires } from "../fixtures/command/requirement.ts";
 import { JobWorld } from "../fixtures/pipeline/job-world.ts";
+import { appendingTo } from "../fixtures/tell/appending-command.ts";
+
+const ifFifo = test.skipIf(!requires("fifo"));
 
 test("a job that cannot begin tells of it, for no execution does", async () => {
   await using world = await JobWorld.open(1, 1);
   const told = join(world.folder, "told");
-  const file = await world.write({ notify: { command: ["/bin/sh", "-c", 'cat >> "$0"', told] } });
+  const file = await world.write({ notify: { command: appendingTo(told) } });
   await mkdir(join(world.dir, "locks"), { recursive: true });
   await writeFile(join(world.dir, "archive.json"), "");
   await expect(world.execute(file)).rejects.toThrow();
@@ -39,7 +43,7 @@ test("a record of a clock that was ahead hides nothing that comes after it", asy
   await rename(join(folder, ahead), join(world.folder, ahead));
 });
 
-test("a metrics file that is a pipe is told of, and keeps no job from its end", async () => {
+ifFifo("a metrics file that is a pipe is told of, and keeps no job from its end", async () => {
   await using world = await JobWorld.open(1, 1);
   const pipe = join(world.folder, "job.prom");
   expect(spawnSync("mkfifo", [pipe]).status).toBe(0);

@@ -9,6 +9,7 @@ import { runInside } from "../fixtures/command/command-inside.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { freePort } from "../fixtures/command/free-port.ts";
 import { JobWorld } from "../fixtures/pipeline/job-world.ts";
+import { appendingTo } from "../fixtures/tell/appending-command.ts";
 
 const minutely = { cron: "* * * * *", timezone: "UTC", grace: "10s" };
 
@@ -25,7 +26,7 @@ test("a daemon executes what is due, tells of a file that became bad, and ends o
   const told = join(world.folder, "told");
   const file = await world.write({
     schedule: minutely,
-    notify: { command: ["/bin/sh", "-c", 'cat >> "$0"', told] },
+    notify: { command: appendingTo(told) },
   });
   await ranBefore(world);
   const daemon = start(["schedule", file, "--listen", "127.0.0.1:0"]);

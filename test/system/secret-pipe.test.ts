@@ -5,6 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { start } from "../fixtures/command/command-process.ts";
+import { requires } from "../fixtures/command/requirement.ts";
+
+const ifFifo = it.skipIf(!requires("fifo"));
 
 let folder: string;
 beforeAll(async () => {
@@ -20,7 +23,7 @@ function reading(name: string) {
   return { pipe, ...start(["runs", ...gateway, "--token-file", pipe, "-v"]) };
 }
 
-it("a token may come through a pipe, late", async () => {
+ifFifo("a token may come through a pipe, late", async () => {
   const { pipe, finished } = reading("late");
   await writeFile(pipe, "a-token-of-ours\n");
   const { status, stderr } = await finished;
@@ -31,7 +34,7 @@ it("a token may come through a pipe, late", async () => {
   expect(stderr).not.toContain("a-token-of-ours");
 });
 
-it("a pipe that nobody writes to keeps no command from stopping at the first signal", async () => {
+ifFifo("a pipe that nobody writes to keeps no command from stopping at the first signal", async () => {
   const { child, finished, seen, pipe } = reading("silent");
   // a pipe can be opened like this once somebody reads it
   const writer = await vi.waitUntil(

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { chmod } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { ArchiveUnderTest, worldRun } from "../fixtures/archive/archived-world.ts";
@@ -10,8 +9,7 @@ test.skipIf(!requires("unprivileged"))(
   async () => {
     await using made = await ArchiveUnderTest.create(["fills"]);
     await made.renew();
-    // what a new archive has is its owner's alone
-    spawnSync("chmod", ["-R", "a+rX", made.folder]);
+    await made.openToAll();
     const manifest = made.archive.layout.manifestFile(worldRun);
     await chmod(manifest, 0o000);
     const { child, finished, firstLine } = start(

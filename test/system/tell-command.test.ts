@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
+import { RunvaultError } from "../../src/model/error.ts";
 import { createScrubber } from "../../src/model/text/scrubber.ts";
 import { messageSchema } from "../../src/pipeline/tell/message.ts";
 import { runCommand } from "../../src/pipeline/tell/run-command.ts";
@@ -19,6 +20,9 @@ beforeAll(async () => {
 /** What is to work has all the time that a busy machine takes; what is to be ended, enough to start a shell. */
 const times = { attemptMs: 60_000, pauseMs: 10, wholeMs: 180_000 };
 const short = 2_000;
+
+/** Words of a shell that start a program which takes a long time, whatever is sent to it but SIGKILL. */
+const stubborn = `'${process.execPath}' -e 'process.on("SIGTERM", () => {}); setTimeout(() => {}, 1e6)'`;
 
 /** Tells a command, and gives its line, its attempts and what was logged. */
 async function told(command: string[], attemptMs = 60_000) {
@@ -65,7 +69,7 @@ describe("a command", () => {
 
   test("that hangs is killed with all that it started, SIGTERM ignored or not, and tried three times", async () => {
     const file = join(folder, "hang.pids");
-    const script = `trap '' TERM HUP INT; echo $$ >> ${file}; sleep 1000 & echo $! >> ${file}; (trap '' TERM; sleep 1001) & echo $! >> ${file}; wait`;
+    const script = `trap '' TERM HUP INT; echo $$ >> ${file}; ${stubborn} & echo $! >> ${file}; (trap '' TERM; ${stubborn}) & echo $! >> ${file}; wait`;
     const { line, ms } = await told(["sh", "-c", script], short);
     expect(line).toMatchObject({ result: "failed", attempts: 3, error: { code: "timeout", exit: 0 } });
     expect(line.error?.message).toBe("the command did not end within 2 s");
@@ -78,25 +82,35 @@ describe("a command", () => {
     const { line, logged, ms } = await told([
       "sh",
       "-c",
-      `echo paged; sleep 60 & echo $! >> ${file}; exit 0`,
+      `echo paged; ${stubborn} & echo $! >> ${file}; exit 0`,
     ]);
     expect(line).toMatchObject({ result: "done", attempts: 1 });
     expect(logged).toMatchObject([{ output: "paged\n" }]);
     expect(ms).toBeLessThan(50_000);
-    for (const pid of (await readFile(file, "utf8")).trim().split("\n").map(Number)) process.kill(pid);
+    for (const pid of (await readFile(file, "utf8")).trim().split("\n").map(Number))
+      process.kill(pid, "SIGKILL");
   });
 
   test("that left its group is not waited for either", async () => {
-    const file = join(folder, "away.pids");
-    const { line, ms } = await told(["setsid", "-w", "sh", "-c", `echo $$ >> ${file}; exec sleep 60`], short);
-    expect(line).toMatchObject({ result: "failed", error: { code: "timeout" } });
-    expect(ms).toBeLessThan(40_000);
-    for (const pid of (await readFile(file, "utf8")).trim().split("\n").map(Number))
-      if (alive(pid)) process.kill(pid);
+    const file = join(folder, "away.pid");
+    const script = `
+      const away = [process.execPath, ["-e", "setTimeout(() => {}, 1e6)"], { detached: true, stdio: "inherit" }];
+      fs.writeFileSync(process.argv[1], String(child_process.spawn(...away).pid));`;
+    const stop = new AbortController();
+    const end = runCommand(["node", "-e", script, file], "", stop.signal);
+    const written = () => readFile(file, "utf8").catch(() => "");
+    await expect.poll(written).not.toBe("");
+    stop.abort(new RunvaultError("timeout", "it took too long"));
+    expect(await end).toMatchObject({ error: { code: "timeout" } });
+    process.kill(Number(await written()), "SIGKILL");
   });
 
   test("may write 100 MB: the log has the beginning of it", async () => {
-    const { line, logged } = await told(["sh", "-c", "yes xxxxxxx | head -c 100000000"]);
+    const { line, logged } = await told([
+      "node",
+      "-e",
+      "process.stdout.write(Buffer.alloc(1e8, 'xxxxxxx\\n'))",
+    ]);
     expect(line).toMatchObject({ result: "done", attempts: 1 });
     expect(logged).toHaveLength(1);
     const { output } = logged[0] as { output: string };
@@ -106,8 +120,9 @@ describe("a command", () => {
   test("need not read its input, however long that is", async () => {
     const long = "x".repeat(4_000_000);
     const signal = new AbortController().signal;
-    for (const script of ["exit 0", "exec <&-; sleep 0.2; exit 0", "head -c 1 >/dev/null"]) {
-      expect(await runCommand(["sh", "-c", script], long, signal)).toEqual({ output: "", error: null });
+    const scripts = ["", "fs.closeSync(0); setTimeout(() => {}, 200)", "fs.readSync(0, Buffer.alloc(1))"];
+    for (const script of scripts) {
+      expect(await runCommand(["node", "-e", script], long, signal)).toEqual({ output: "", error: null });
     }
   });
 
@@ -133,7 +148,7 @@ describe("a command", () => {
     const program = join(folder, "page");
     await writeFile(
       program,
-      `#!/bin/sh\n[ -e ${file} ] && exit 0\ntouch ${file}\necho "hook 5ecretHook9 refused" >&2\nexit 1\n`,
+      `#!/bin/sh\n[ -e ${file} ] && exit 0\n: > ${file}\necho "hook 5ecretHook9 refused" >&2\nexit 1\n`,
     );
     await chmod(program, 0o755);
     const { tellers, logged } = tellersOf({ command: [program] }, times, createScrubber());
@@ -146,7 +161,7 @@ describe("a command", () => {
 
   test("that heard it makes a trouble told, although the webhook did not", async () => {
     await using receiver = await Receiver.open(answers(500));
-    const { tellers } = tellersOf({ command: ["true"], webhook: receiver.url }, times);
+    const { tellers } = tellersOf({ command: ["sh", "-c", ":"], webhook: receiver.url }, times);
     const { told: lines, troubles } = await tellEnd(tellers, endedJob());
     expect(lines.map(({ to, result }) => [to, result])).toEqual([
       ["webhook", "failed"],
