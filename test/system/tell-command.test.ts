@@ -27,10 +27,9 @@ const stubborn = `'${process.execPath}' -e 'process.on("SIGTERM", () => {}); set
 /** Tells a command, and gives its line, its attempts and what was logged. */
 async function told(command: string[], attemptMs = 60_000) {
   const { tellers, logged } = tellersOf({ command }, { ...times, attemptMs });
-  const began = performance.now();
   const end = await tellEnd(tellers, endedJob());
   const [line] = end.told;
-  return { line: line!, end, logged, ms: performance.now() - began };
+  return { line: line!, end, logged };
 }
 
 function alive(pid: number): boolean {
@@ -70,23 +69,17 @@ describe("a command", () => {
   test("that hangs is killed with all that it started, SIGTERM ignored or not, and tried three times", async () => {
     const file = join(folder, "hang.pids");
     const script = `trap '' TERM HUP INT; echo $$ >> ${file}; ${stubborn} & echo $! >> ${file}; (trap '' TERM; ${stubborn}) & echo $! >> ${file}; wait`;
-    const { line, ms } = await told(["sh", "-c", script], short);
+    const { line } = await told(["sh", "-c", script], short);
     expect(line).toMatchObject({ result: "failed", attempts: 3, error: { code: "timeout", exit: 0 } });
     expect(line.error?.message).toBe("the command did not end within 2 s");
     expect(await allGone(file)).toHaveLength(9);
-    expect(ms).toBeLessThan(40_000);
   });
 
   test("that leaves a process behind which holds its output has done its work, and is not run again", async () => {
     const file = join(folder, "left.pids");
-    const { line, logged, ms } = await told([
-      "sh",
-      "-c",
-      `echo paged; ${stubborn} & echo $! >> ${file}; exit 0`,
-    ]);
+    const { line, logged } = await told(["sh", "-c", `echo paged; ${stubborn} & echo $! >> ${file}; exit 0`]);
     expect(line).toMatchObject({ result: "done", attempts: 1 });
     expect(logged).toMatchObject([{ output: "paged\n" }]);
-    expect(ms).toBeLessThan(50_000);
     for (const pid of (await readFile(file, "utf8")).trim().split("\n").map(Number))
       process.kill(pid, "SIGKILL");
   });
