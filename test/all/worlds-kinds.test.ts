@@ -1,0 +1,1 @@
+import "../cli/worlds-kinds.test.ts";
