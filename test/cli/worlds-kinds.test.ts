@@ -1,9 +1,16 @@
 // @module-tag slow
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { isTestAll } from "../fixtures/trials/cases.ts";
 import { trialCount, trialSeed } from "../fixtures/trials/trials.ts";
-import { kinds } from "../fixtures/worlds/kinds/kind-plan.ts";
+import { archiveIn, KindJudge } from "../fixtures/worlds/kinds/kind-checks.ts";
+import { kindPlanAt } from "../fixtures/worlds/kinds/kind-draws.ts";
+import { KindGateway } from "../fixtures/worlds/kinds/kind-gateway.ts";
+import { type KindPlan, kinds, nightCount } from "../fixtures/worlds/kinds/kind-plan.ts";
 import { failsToday, isKept, tryKind } from "../fixtures/worlds/kinds/kind-tally.ts";
+import { archiveKind } from "../fixtures/worlds/kinds/run-kind.ts";
 
 // each kind alone would find: a table COMPLETE or OPEN though the command was told of more rows, proven rows that are
 // hidden, an alarm about a gateway of that kind that is honest; test/all/worlds-kinds.test.ts tries more of each
@@ -18,4 +25,38 @@ describe("three nights of a gateway", () => {
     },
     240_000,
   );
+});
+
+// without it the worlds would go on to be right, whatever became of the archive
+test("the judge of worlds sees rows that are missing, hidden or never were, and an exit status that lies", async () => {
+  const whole = { ...kindPlanAt("caps", 1, 0), facts: true, cap: null, finalFrom: 0 };
+  const plan: KindPlan = {
+    ...whole,
+    lack: { how: "last", who: "one", share: 10, table: null, from: 0, to: nightCount },
+  };
+  const dir = await mkdtemp(join(tmpdir(), "runvault-judge-"));
+  await using gateway = await KindGateway.open(plan);
+  const report = await archiveKind(plan, gateway, dir);
+  const judge = new KindJudge(plan, gateway, dir);
+  const outcomesOf = async (one: KindJudge) => (await one.night(report)).map(({ outcome }) => outcome);
+  const all = (outcome: string) => plan.tables.map(() => outcome);
+  expect(await outcomesOf(judge)).toEqual(all("right"));
+
+  await using other = await KindGateway.open(whole);
+  other.beginNight();
+  expect(await outcomesOf(new KindJudge(whole, other, dir))).toEqual(all("untold"));
+  const told = { within: {}, rows: 999, first: undefined, last: undefined };
+  other.nights[0]!.told.push(...whole.tables.map((_, table) => ({ table, ...told })));
+  expect(await outcomesOf(new KindJudge(whole, other, dir))).toEqual(all("told"));
+  other.beginNight();
+  expect(await outcomesOf(new KindJudge(whole, other, dir))).toEqual(all("told earlier"));
+
+  const reseeded = { ...plan, seed: plan.seed + 1 };
+  await using stranger = await KindGateway.open(reseeded);
+  stranger.beginNight();
+  expect(await outcomesOf(new KindJudge(reseeded, stranger, dir))).toEqual(all("foreign"));
+
+  await rm(archiveIn(dir), { recursive: true });
+  expect(await outcomesOf(new KindJudge(plan, gateway, dir))).toEqual(all("silent"));
+  expect(await outcomesOf(judge)).toEqual(all("hidden"));
 });
