@@ -175,7 +175,10 @@ const attemptSchema = z.strictObject({
    * It stays beside what is proven of a run that its gateway forgot, for it cannot be had again.
    */
   holding: holdingSchema.nullable(),
-  /** What the gateway told and brought of the table, of an attempt that went wrong: the next one is held against it. */
+  /**
+   * What the gateway told and brought of the table: the next attempt is held against it. Of one that was ok, what lies behind its
+   * horizon.
+   */
   seen: z.array(evidenceSchema).optional(),
   /** Rows that came in attempts that went wrong, where not all were kept: the most of one, and the earliest ts_event known. */
   came: z.strictObject({ rows: count, first: int64.nullable() }).optional(),

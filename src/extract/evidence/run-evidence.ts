@@ -1,4 +1,4 @@
-import { type Evidence, everything } from "../../archive/manifest/evidence.ts";
+import { everything } from "../../archive/manifest/evidence.ts";
 import type { Entry } from "../../archive/write/journal.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
@@ -50,9 +50,9 @@ export class RunEvidence {
       if (rows === 0n) continue;
       record.learn({
         by: "told",
-        // rows that only the archive still has lie ahead of the first
+        // rows that only the archive still has lie ahead of the first, and those behind a horizon are not all there are
         from: (from ?? first ?? everything.from).toString(),
-        to: (to ?? everything.to).toString(),
+        to: (to ?? (last === undefined ? everything.to : last + 1n)).toString(),
         rows: Number(rows),
         first: first?.toString() ?? null,
         last: last?.toString() ?? null,
@@ -72,10 +72,5 @@ export class RunEvidence {
       entries.push({ kind: "seen", table, evidence: [...evidence], isAfresh });
     }
     return entries;
-  }
-
-  /** Lets go of what an attempt left under other versions than the run's own, which is new to it. */
-  letGoOlder(isOther: (item: Evidence) => boolean): void {
-    for (const record of this.#tables.values()) record.letGo(isOther);
   }
 }

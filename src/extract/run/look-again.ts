@@ -37,14 +37,14 @@ export async function lookAgain(looks: Looks, latest: StorageFacts | null): Prom
   for (let look = 0; ; look++) {
     let lacks = await lackingOf(jobs);
     if (look === 0 && [...lacks.values()].some((some) => some.some(isOfOther(evidence)))) {
-      if (await looks.hasNewVersion()) evidence.letGoOlder(({ version }) => version !== evidence.version);
+      if (await looks.hasNewVersion()) for (const table of lacks.keys()) table.letGoOtherVersions();
       lacks = await lackingOf(jobs);
     }
-    if (look === 0 && lacks.size > 0) {
+    if (lacks.size > 0) {
       await together(async (table) => {
         const own = lacks.get(table) ?? [];
         if (own.length > 0) await table.letGoRetained(facts, own);
-        if (own.length > 0) await table.letGoOlder(own, factsNow);
+        if (own.length > 0 && look === 0) await table.letGoOlder(own, factsNow);
       });
       lacks = await lackingOf(jobs);
     }

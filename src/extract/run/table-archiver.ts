@@ -189,6 +189,25 @@ export class TableArchiver {
 
   /** Decides what is still to fetch, from the facts within the horizon or, without any, from a full scan. */
   async plan(facts: StorageFacts | null): Promise<void> {
+    try {
+      await this.#planOnce(facts);
+    } catch (thrown) {
+      const isShrunk = thrown instanceof RunvaultError && thrown.code === "shrunk";
+      const now = isShrunk && facts !== null ? await this.#begunLater(facts) : null;
+      if (now === null) throw thrown;
+      await this.plan(now);
+    }
+  }
+
+  /** Facts anew, where the gateway's rows begin later by them: what was counted meanwhile may be what it dropped. */
+  async #begunLater(facts: StorageFacts): Promise<StorageFacts | null> {
+    const { work, run, until } = this.#context;
+    const now = await work.source.facts(run, until === undefined ? {} : { to: until }, work.signal);
+    const [before, begins] = [facts, now].map((one) => one?.get(this.table.name)?.first);
+    return before !== undefined && begins !== undefined && begins > before ? now : null;
+  }
+
+  async #planOnce(facts: StorageFacts | null): Promise<void> {
     const { journal, until, run, sliceRows, acceptShrink } = this.#context;
     const { name } = this.table;
     await this.#dropTooWide();
@@ -313,7 +332,18 @@ export class TableArchiver {
       if (!(await this.#agreesNow(await look(), lacks))) return;
     }
     this.#outlived = lacks.reduce((a, b) => (a.seen.rows >= b.seen.rows ? a : b));
-    this.#record.letGo((seen) => seen.isOlder === true);
+    this.#record.letGo((seen) => seen.isOlder === true && this.#mayLetGo(seen));
+  }
+
+  /** Lets go of what was seen under other versions than the run's, which is new and stays. */
+  letGoOtherVersions(): void {
+    const { version } = this.#context.evidence;
+    this.#record.letGo((seen) => seen.version !== version && this.#mayLetGo(seen));
+  }
+
+  /** Rows that came outweigh an answer of none, however often it is given. */
+  #mayLetGo({ by }: Evidence): boolean {
+    return by === "told" || this.#comparedRows() > 0;
   }
 
   async #agreesNow(facts: StorageFacts | null, lacks: readonly Lack[]): Promise<boolean> {
@@ -915,7 +945,7 @@ export class TableArchiver {
         behindSince: isOk ? null : (this.#former?.attempt.behindSince ?? checkedAt),
         error: this.error === null ? null : failureOf(this.error, checkedAt),
         notes: [...this.#notes(), ...(standing.note === null ? [] : [standing.note])],
-        ...(isOk || this.#record.items.length === 0 ? {} : { seen: this.#toRemember() }),
+        ...this.#toRemember(isOk),
         // what an attempt proved that reaches less far takes no rows away
         holding: isOk && !standing.replaces ? (this.#former?.attempt.holding ?? null) : holding,
         ...(came === undefined ? {} : { came }),
@@ -1001,13 +1031,16 @@ export class TableArchiver {
     return { ...rest, certificate: { ...certificate!, proof: "none", ended: "cut", ...nothing } };
   }
 
-  /** What the next attempt is held against: the widest windows, where there are many. */
-  #toRemember(): Evidence[] {
+  /** What the next attempt is held against, of one that was ok what lies behind its horizon: the widest windows of many. */
+  #toRemember(isOk: boolean): Pick<Attempt, "seen"> {
+    const { until } = this.#context;
     const wide = (seen: Evidence) => BigInt(seen.to) - BigInt(seen.from);
-    return this.#record.items
+    const seen = this.#record.items
+      .filter(({ to }) => !isOk || (until !== undefined && BigInt(to) > until))
       .map((seen) => ({ ...seen, isOlder: true as const }))
       .sort((a, b) => Number(wide(b) - wide(a)))
       .slice(0, mostRemembered);
+    return seen.length === 0 ? {} : { seen };
   }
 
   /** What is held of the table now, with its certificate. */
