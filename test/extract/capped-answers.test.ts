@@ -76,7 +76,11 @@ describe("a last timestamp where answers of its table stop short", () => {
   it("is COMPLETE where it took less, and an answer was larger in rows, text and bytes on the wire", async () => {
     const end = slow.slice(0, -52);
     const rows = events(alike(end.length, 20), end);
-    const larger = { state: "COMPLETE", restsOn: "larger answers than its last timestamp takes" };
+    // on a busy machine the time may show nothing, and then an answer that held the end shows it
+    const larger = {
+      state: "COMPLETE",
+      restsOn: expect.stringMatching(/^(larger answers than|an answer that held) its last/),
+    };
     expect(stateOf(await archived(rows, { cap: { ms: 40 }, rowMs }))).toMatchObject(larger);
     // each answer but the last one was cut at as many rows
     const half = events(alike(1500, 20), [...hours(1000), ...alike(500, 2000)]);

@@ -2,7 +2,7 @@ import { everything } from "../../archive/manifest/evidence.ts";
 import type { Entry } from "../../archive/write/journal.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
-import type { TimeBounds } from "../../model/time.ts";
+import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
 import { EvidenceRecord, isNewVersion } from "./evidence-record.ts";
 
 /** What a command was told and brought of each table of one run. It outlives an attempt at the run that begins anew. */
@@ -60,6 +60,13 @@ export class RunEvidence {
         version: this.version,
       });
     }
+  }
+
+  /** Takes note of a row that was sent in answer to a question about others. */
+  sentOne(table: TableName, ts: Nanoseconds): void {
+    const [first, to] = [ts.toString(), (ts + 1n).toString()];
+    const seen = { from: first, to, rows: 1, first, last: first, hash: null, version: this.version };
+    this.of(table).learn({ by: "brought", ...seen });
   }
 
   /** What is to stand in the journal ahead of its next entry. */

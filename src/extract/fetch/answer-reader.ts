@@ -51,8 +51,15 @@ export class AnswerReader {
   ): AsyncGenerator<T, void> {
     const { retry, signal } = this.#work;
     // what came before the first byte the source has already asked for again
-    const again = (error: RunvaultError) =>
-      error.retry === "again" && (this.#received > 0 || error.code === "stream_cut");
+    let doubled = 0;
+    const again = (error: RunvaultError) => {
+      // a gateway that merges rows which came to it twice may give one twice until then
+      if (error.code === "duplicate_row" && doubled < 3) {
+        doubled++;
+        return true;
+      }
+      return error.retry === "again" && (this.#received > 0 || error.code === "stream_cut");
+    };
     yield* piecesWithRetries(attempt, retry, signal, { again, progressed });
   }
 

@@ -24,6 +24,8 @@ export interface TableAsks {
   readonly table: Table;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
+  /** Hears of each row that a probe was given, of whichever table it asked for. */
+  readonly onProbed?: ((asks: TableAsks, ts: Nanoseconds) => void) | undefined;
 }
 
 /** Answers that are small enough to be asked for anew when they were cut. */
@@ -80,6 +82,7 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
         }
         if (ts !== undefined && (ts < from || ts >= to))
           throw notAsAsked(window, text, coarseBoundsText(ts, window, route.stepNs));
+        if (ts !== undefined) asks.onProbed?.(asks, ts);
         return { ts, line: text };
       }
       return undefined;

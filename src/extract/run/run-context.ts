@@ -57,8 +57,12 @@ export interface RunContext {
 }
 
 /** How a table of the run is asked for rows. */
-export function asksOf(table: Table, { run, work }: RunContext): TableAsks {
+export function asksOf(table: Table, { run, work, evidence }: RunContext): TableAsks {
   const { source, retry, signal } = work;
   const { instanceId, runId, final } = run;
-  return { source, run: { instanceId, runId, final }, table, retry, signal };
+  const onProbed: TableAsks["onProbed"] = (asks, ts) => {
+    // a made-up run is asked for as well
+    if (asks.run.runId === runId) evidence.sentOne(asks.table.name, ts);
+  };
+  return { source, run: { instanceId, runId, final }, table, retry, signal, onProbed };
 }
