@@ -2,7 +2,8 @@ import { everything } from "../../archive/manifest/evidence.ts";
 import type { Entry } from "../../archive/write/journal.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
-import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
+import type { TimeBounds } from "../../model/time.ts";
+import type { Window } from "../plan/held-window.ts";
 import { EvidenceRecord, isNewVersion } from "./evidence-record.ts";
 
 /** What a command was told and brought of each table of one run. It outlives an attempt at the run that begins anew. */
@@ -62,10 +63,10 @@ export class RunEvidence {
     }
   }
 
-  /** Takes note of a row that was sent in answer to a question about others. */
-  sentOne(table: TableName, ts: Nanoseconds): void {
-    const [first, to] = [ts.toString(), (ts + 1n).toString()];
-    const seen = { from: first, to, rows: 1, first, last: first, hash: null, version: this.version };
+  /** Takes note of rows that were sent and are not kept: so many from the first instant of a window to its last. */
+  sent(table: TableName, { from, to }: Window, rows: number): void {
+    const ends = { first: from.toString(), last: (to - 1n).toString() };
+    const seen = { from: ends.first, to: to.toString(), rows, ...ends, hash: null, version: this.version };
     this.of(table).learn({ by: "brought", ...seen });
   }
 

@@ -125,7 +125,10 @@ async function* sortedCuts(
     const { rows, first, firstRows } = text.answer;
     const several = rows > firstRows;
     if (held !== undefined && (ended || several)) {
-      if (first !== held.ts || firstRows < held.rows) throw vanished(slice, held.ts);
+      if (first !== held.ts || firstRows < held.rows) {
+        work.onLost?.(table.name, { from: held.ts, to: held.ts + 1n }, held.rows);
+        throw vanished(slice, held.ts);
+      }
     }
     // the answer ahead of this one left out what comes now
     if (held !== undefined && !held.isLimited && (several || firstRows > held.rows))

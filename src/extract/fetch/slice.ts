@@ -1,5 +1,5 @@
 import type { Segment } from "../../archive/manifest/manifest.ts";
-import type { Table } from "../../model/profile/table.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { AskedRun, HistorySource } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
@@ -38,6 +38,8 @@ export interface SliceWork {
   readonly onRows: (rows: number, bytes: number) => void;
   /** Takes note of every answer that ended whole. */
   readonly seen: SeenSource;
+  /** Hears of rows that came and that the slice fails without. */
+  readonly onLost?: ((table: TableName, window: Window, rows: number) => void) | undefined;
 }
 
 /** What a slice gives as it is fetched: its segments in order, and at last what it came to. */

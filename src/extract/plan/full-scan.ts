@@ -77,7 +77,14 @@ export async function scanTable(
       await passOver({ from: middle, to });
     }
   };
-  for (const window of windows) await passOver(window);
+  try {
+    for (const window of windows) await passOver(window);
+  } catch (error) {
+    // what came of a pass that fails came all the same
+    if (first !== null && last !== null)
+      work.onLost?.(table.name, { from: BigInt(first), to: BigInt(last) + 1n }, distinctRows);
+    throw error;
+  }
   const record = {
     rows,
     first,

@@ -346,6 +346,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       }),
       signal,
       seen,
+      onLost: (table, window, rows) => evidence.sent(table, window, rows),
     },
     sliceRows: settings.sliceRows,
     acceptShrink: settings.acceptShrink,

@@ -62,7 +62,7 @@ export function asksOf(table: Table, { run, work, evidence }: RunContext): Table
   const { instanceId, runId, final } = run;
   const onProbed: TableAsks["onProbed"] = (asks, ts) => {
     // a made-up run is asked for as well
-    if (asks.run.runId === runId) evidence.sentOne(asks.table.name, ts);
+    if (asks.run.runId === runId) evidence.sent(asks.table.name, { from: ts, to: ts + 1n }, 1);
   };
   return { source, run: { instanceId, runId, final }, table, retry, signal, onProbed };
 }

@@ -189,13 +189,18 @@ export class TableArchiver {
 
   /** Decides what is still to fetch, from the facts within the horizon or, without any, from a full scan. */
   async plan(facts: StorageFacts | null): Promise<void> {
+    await this.#byFacts(facts, (latest) => this.#planOnce(latest));
+  }
+
+  /** Does what facts say; once more by later ones, where rows are missing that the gateway dropped from the beginning since. */
+  async #byFacts<T>(facts: StorageFacts | null, act: (facts: StorageFacts | null) => Promise<T>): Promise<T> {
     try {
-      await this.#planOnce(facts);
+      return await act(facts);
     } catch (thrown) {
       const isShrunk = thrown instanceof RunvaultError && thrown.code === "shrunk";
       const now = isShrunk && facts !== null ? await this.#begunLater(facts) : null;
       if (now === null) throw thrown;
-      await this.plan(now);
+      return await this.#byFacts(now, act);
     }
   }
 
@@ -432,7 +437,10 @@ export class TableArchiver {
   async streamAgain(facts: StorageFacts | null): Promise<boolean> {
     if (this.#lapsed !== undefined) return false;
     this.#alone = undefined;
-    const isOther = await this.#compare(true);
+    const isOther = await this.#byFacts(facts, async (latest) => {
+      if (latest !== facts) await this.plan(latest);
+      return await this.#compare(true);
+    });
     // what a full scan found is of the version before, too
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
     else if (!isOther) return false;
