@@ -1,6 +1,7 @@
 import type { Evidence } from "../../archive/manifest/evidence.ts";
 import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import type { Window } from "../plan/held-window.ts";
 import { type EvidenceRecord, isLess, needsHash, type RowsHere, windowOf } from "./evidence-record.ts";
 import type { WindowRows } from "./window-rows.ts";
 
@@ -25,14 +26,21 @@ export async function lacking(
 ): Promise<Lack[]> {
   const lacks: Lack[] = [];
   for (const seen of record.items) {
-    const window = windowOf(seen);
-    if (until !== undefined && window.to > until) continue;
+    const window = judgedWindow(seen, until);
+    if (window === undefined) continue;
     const found = await here.within(window, seen.first !== null || seen.last !== null);
     if (isLess(found, seen)) lacks.push({ seen, here: found });
     else if (needsHash(found, seen, version) && (await here.hashWithin(window)) !== seen.hash)
       lacks.push({ seen, here: found });
   }
   return lacks;
+}
+
+/** The window in which rows are to be here; undefined where some of what was seen may lie behind the horizon. */
+function judgedWindow(seen: Evidence, until: Nanoseconds | undefined): Window | undefined {
+  const window = windowOf(seen);
+  if (until === undefined || window.to <= until) return window;
+  return seen.last !== null && BigInt(seen.last) < until ? { from: window.from, to: until } : undefined;
 }
 
 /**
@@ -47,8 +55,7 @@ export function atLeast(
 ): TableFacts {
   let { rows, first, last } = own;
   for (const seen of record.items) {
-    const window = windowOf(seen);
-    if (seen.by !== "told" || seen.isOlder || (until !== undefined && window.to > until)) continue;
+    if (seen.by !== "told" || seen.isOlder || judgedWindow(seen, until) === undefined) continue;
     if (seen.first === null || seen.last === null) continue;
     const begins = BigInt(seen.first);
     if (hasProven && first !== undefined && begins < first) continue;

@@ -51,9 +51,9 @@ export class RunEvidence {
       if (rows === 0n) continue;
       record.learn({
         by: "told",
-        // rows that only the archive still has lie ahead of the first, and those behind a horizon are not all there are
+        // rows that only the archive still has lie ahead of the first
         from: (from ?? first ?? everything.from).toString(),
-        to: (to ?? (last === undefined ? everything.to : last + 1n)).toString(),
+        to: (to ?? everything.to).toString(),
         rows: Number(rows),
         first: first?.toString() ?? null,
         last: last?.toString() ?? null,
@@ -66,6 +66,11 @@ export class RunEvidence {
   /** Takes note of rows that were sent and are not kept: so many from the first instant of a window to its last. */
   sent(table: TableName, { from, to }: Window, rows: number): void {
     const ends = { first: from.toString(), last: (to - 1n).toString() };
+    // what is known to begin or end with a row has it already
+    const isKnown = this.of(table).items.some(
+      ({ first, last }) => first === ends.first || last === ends.last,
+    );
+    if (rows === 1 && isKnown) return;
     const seen = { from: ends.first, to: to.toString(), rows, ...ends, hash: null, version: this.version };
     this.of(table).learn({ by: "brought", ...seen });
   }

@@ -48,7 +48,7 @@ export async function lookAgain(looks: Looks, latest: StorageFacts | null): Prom
       });
       lacks = await lackingOf(jobs);
     }
-    if (look === mostLooks || (lacks.size === 0 && !jobs.some((table) => table.isCountedLess(facts))))
+    if (look === mostLooks || (lacks.size === 0 && !jobs.some((table) => table.disagrees(facts))))
       return facts;
     if (look === 0) onNote("less is here than the gateway told or brought: asking again on new connections");
     source.reconnect?.();

@@ -271,12 +271,6 @@ export class TableArchiver {
     return await lacking(this.#record, this.#here, until, evidence.version);
   }
 
-  /** True where the facts count fewer rows than are here: a node that lags may have told them. */
-  isCountedLess(facts: StorageFacts | null): boolean {
-    const own = facts?.get(this.table.name);
-    return own !== undefined && this.#isJudged && Number(own.rows) < this.#comparedRows();
-  }
-
   /** Plans what is lacking once more, with bounds that no answer was asked for by. */
   async planAgain(facts: StorageFacts | null, lacks: readonly Lack[], look: number): Promise<void> {
     if (!this.#isJudged) return;

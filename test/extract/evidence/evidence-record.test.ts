@@ -88,7 +88,7 @@ describe("what was seen of a table", () => {
 
   it("behind the horizon of a run that goes on says nothing yet", async () => {
     const record = new EvidenceRecord();
-    record.learn(seen("told", { from: 0n, to: 10n }, [1, 2]));
+    record.learn(seen("told", { from: 0n, to: 10n }, [1, 18]));
     expect(await lacking(record, hereOf([1]), 9n, "1")).toEqual([]);
     expect(await lacking(record, hereOf([1]), 10n, "1")).toHaveLength(1);
   });
