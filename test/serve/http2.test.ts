@@ -93,6 +93,8 @@ test("what a connection begins with tells the protocol, however few bytes come a
     [Buffer.from("PRI"), ""],
   ] as const) {
     const { socket, text, closed } = await rawConnection(server);
+    // an answer may come, and the connection end, ahead of the last byte
+    socket.on("error", () => {});
     for (const byte of bytes) {
       socket.write(Buffer.of(byte));
       await sleep(1);
