@@ -45,23 +45,16 @@ function judgedWindow(seen: Evidence, until: Nanoseconds | undefined): Window | 
 
 /**
  * A table's facts with what was told of it before, where that was more: an answer of less may be that of a node that lags.
- * What was told from an earlier beginning on counts only while nothing is proven: rows ahead may have been dropped since.
+ * What was told from an earlier beginning on does not count here: rows ahead may have been dropped since.
  */
-export function atLeast(
-  own: TableFacts,
-  record: EvidenceRecord,
-  until: Nanoseconds | undefined,
-  hasProven: boolean,
-): TableFacts {
-  let { rows, first, last } = own;
+export function atLeast(own: TableFacts, record: EvidenceRecord, until: Nanoseconds | undefined): TableFacts {
+  let { rows, last } = own;
   for (const seen of record.items) {
     if (seen.by !== "told" || seen.isOlder || judgedWindow(seen, until) === undefined) continue;
     if (seen.first === null || seen.last === null) continue;
-    const begins = BigInt(seen.first);
-    if (hasProven && first !== undefined && begins < first) continue;
+    if (own.first === undefined || BigInt(seen.first) < own.first) continue;
     if (BigInt(seen.rows) > rows) rows = BigInt(seen.rows);
-    if (first === undefined || begins < first) first = begins;
     if (last === undefined || BigInt(seen.last) > last) last = BigInt(seen.last);
   }
-  return { ...own, rows, first, last };
+  return { ...own, rows, last };
 }

@@ -254,8 +254,7 @@ export class TableArchiver {
   #atLeast(facts: StorageFacts | null): StorageFacts | null {
     const own = facts?.get(this.table.name);
     if (facts === null || own === undefined) return facts;
-    const hasProven = (this.#former?.proven ?? null) !== null;
-    const merged = atLeast(own, this.#record, this.#context.until, hasProven);
+    const merged = atLeast(own, this.#record, this.#context.until);
     return new Map([...facts, [this.table.name, merged]]);
   }
 
@@ -283,7 +282,9 @@ export class TableArchiver {
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
     await this.#dropSegments((segment) => {
       const overlaps = windows.some(({ from, to }) => BigInt(segment.from) < to && BigInt(segment.to) > from);
-      return overlaps && !isProven(segment) && (isSmall || !isCounted);
+      // what only the archive still has is not asked for again
+      const isHere = isProven(segment) || this.#isApart(segment);
+      return overlaps && !isHere && (isSmall || !isCounted);
     });
     await this.plan(facts);
     if (this.#plan === undefined) return;
