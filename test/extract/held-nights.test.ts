@@ -99,6 +99,6 @@ it("whatever a gateway drops from night to night, no row that was ever here is g
         }
       }
     }),
-    { numRuns: isTestAll ? 25 : 3 },
+    { numRuns: isTestAll ? 15 : 3 },
   );
 });
