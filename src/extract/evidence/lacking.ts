@@ -3,10 +3,7 @@ import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
 import { type EvidenceRecord, isLess, needsHash, type RowsHere, windowOf } from "./evidence-record.ts";
-import type { WindowRows } from "./window-rows.ts";
-
-/** What is here, window by window. */
-export type LookedAt = Pick<WindowRows, "within" | "hashWithin">;
+import type { LookedAt } from "./window-rows.ts";
 
 /** What was seen of a window, and what is here of it, which is less. */
 export interface Lack {

@@ -55,8 +55,9 @@ export class RunEvidence {
         from: (from ?? first ?? everything.from).toString(),
         to: (to ?? everything.to).toString(),
         rows: Number(rows),
-        first: first?.toString() ?? null,
-        last: last?.toString() ?? null,
+        // of a window its count is enough: looking for its ends would take reading them
+        first: (from === undefined && first?.toString()) || null,
+        last: (from === undefined && last?.toString()) || null,
         hash: null,
         version: this.version,
       });

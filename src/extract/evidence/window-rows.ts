@@ -10,6 +10,13 @@ import { type HeldWindow, heldWindows, type Window, windowKey } from "../plan/he
 import { eachLine, timeOf } from "../plan/table-asks.ts";
 import type { RowsHere } from "./evidence-record.ts";
 
+/** What is here, window by window. */
+export interface LookedAt {
+  within(window: Window, withEnds: boolean): Promise<RowsHere>;
+  /** The row hash of the rows in a window, each counted once. */
+  hashWithin(window: Window): Promise<string>;
+}
+
 type Ends = Pick<RowsHere, "first" | "last">;
 
 /** Rows of some text. */
@@ -44,13 +51,21 @@ export class WindowRows {
     this.#ends = ends;
   }
 
+  /** What is here now, to be looked at many times. */
+  now(): LookedAt {
+    const all = heldWindows(this.#held);
+    return {
+      within: (window, withEnds) => this.#within(all, window, withEnds),
+      hashWithin: async (window) => (await this.textRows(overlapping(all, window), window)).hash,
+    };
+  }
+
   /**
    * What is here of a window. Rows that were set aside count as its own wherever they may lie. The first and last time are
    * looked up only where `withEnds` asks for them, and are not known where rows are set aside.
    */
-  async within(window: Window, withEnds: boolean): Promise<RowsHere> {
-    const all = heldWindows(this.#held);
-    const windows = all.filter(({ from, to }) => from < window.to && to > window.from);
+  async #within(all: readonly HeldWindow[], window: Window, withEnds: boolean): Promise<RowsHere> {
+    const windows = overlapping(all, window);
     const isInside = ({ from, to }: HeldWindow) => from >= window.from && to <= window.to;
     let rows = 0;
     for (const held of windows) {
@@ -64,13 +79,6 @@ export class WindowRows {
     const { first } = await this.textRows([filled[0]!], window);
     const { last } = await this.textRows([filled.at(-1)!], window);
     return { rows, first, last };
-  }
-
-  /** The row hash of the rows in a window, each counted once. */
-  async hashWithin(window: Window): Promise<string> {
-    const all = heldWindows(this.#held);
-    const windows = all.filter(({ from, to }) => from < window.to && to > window.from);
-    return (await this.textRows(windows, window)).hash;
   }
 
   /** The rows of held windows that lie in a window, from their text. */
@@ -118,6 +126,10 @@ export class WindowRows {
     }
     return found;
   }
+}
+
+function overlapping(all: readonly HeldWindow[], { from, to }: Window): HeldWindow[] {
+  return all.filter((held) => held.from < to && held.to > from);
 }
 
 /** Rows of a held window that were set aside: they are in no segment. */

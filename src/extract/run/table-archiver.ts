@@ -267,7 +267,7 @@ export class TableArchiver {
   async lacking(): Promise<Lack[]> {
     if (!this.#isJudged) return [];
     const { evidence, until } = this.#context;
-    return await lacking(this.#record, this.#here, until, evidence.version);
+    return await lacking(this.#record, this.#here.now(), until, evidence.version);
   }
 
   /** Plans what is lacking once more, with bounds that no answer was asked for by. */
