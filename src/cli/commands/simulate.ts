@@ -193,15 +193,15 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     );
   }
   const clock = clockFrom(values.clock);
+  if (values.tokens !== undefined && values.tokenFile !== undefined) {
+    throw new RunvaultError("invalid_argument", "--tokens and --token-file cannot be combined");
+  }
   const token =
     values.tokenFile === undefined
       ? undefined
       : await readTokenFile("--token-file", values.tokenFile, secretReading(session));
   session.scrubber.add(token ?? "");
   const tokens = await tokensFrom(values, session);
-  if (tokens !== undefined && token !== undefined) {
-    throw new RunvaultError("invalid_argument", "--tokens and --token-file cannot be combined");
-  }
   if (tokens === undefined && token === undefined && !isLoopback(values.host)) {
     session.note(
       "anyone who can connect to this address can read, start and stop everything: --tokens FILE limits access",
