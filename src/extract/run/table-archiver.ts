@@ -114,6 +114,7 @@ export class TableArchiver {
   /** What was told and brought of the table. */
   readonly #record: EvidenceRecord;
   readonly #here: WindowRows;
+  #unmet: readonly Evidence[] = [];
   /** What was seen by an earlier job and is let go, for all looks since agree on less. */
   #outlived: Lack | undefined;
 
@@ -948,7 +949,7 @@ export class TableArchiver {
         behindSince: isOk ? null : (this.#former?.attempt.behindSince ?? checkedAt),
         error: this.error === null ? null : failureOf(this.error, checkedAt),
         notes: [...this.#notes(), ...(standing.note === null ? [] : [standing.note])],
-        ...this.#toRemember(isOk),
+        ...this.#toRemember(isOk, holding),
         // what an attempt proved that reaches less far takes no rows away
         holding: isOk && !standing.replaces ? (this.#former?.attempt.holding ?? null) : holding,
         ...(came === undefined ? {} : { came }),
@@ -962,6 +963,7 @@ export class TableArchiver {
     }
     if (this.absent) return settled("ok", { state: "ABSENT", ...common, ...noFiles }, null);
     const brought = { ...common, ...(await this.#holding(facts, checkedAt)) };
+    this.#unmet = await this.#findUnmet();
     const outcome = this.#outcome(brought.certificate);
     if (outcome !== "ok") return settled(outcome, null, await this.#unproven(brought));
     const beside = await this.#beside(brought);
@@ -1034,16 +1036,35 @@ export class TableArchiver {
     return { ...rest, certificate: { ...certificate!, proof: "none", ended: "cut", ...nothing } };
   }
 
-  /** What the next attempt is held against, of one that was ok what lies behind its horizon: the widest windows of many. */
-  #toRemember(isOk: boolean): Pick<Attempt, "seen"> {
+  /**
+   * What the next attempt is held against, the widest windows of many: of one that was ok what lies behind its horizon, else
+   * what is not here. Of rows that are held the next attempt takes note when it lets them go, but for those it never takes up.
+   */
+  #toRemember(isOk: boolean, holding: Holding | null): Pick<Attempt, "seen"> {
     const { until } = this.#context;
+    const isHeld = holding !== null && !holding.segments.some(({ doubted }) => doubted);
     const wide = (seen: Evidence) => BigInt(seen.to) - BigInt(seen.from);
-    const seen = this.#record.items
+    const items = !isOk && isHeld ? this.#unmet : this.#record.items;
+    const seen = items
       .filter(({ to }) => !isOk || (until !== undefined && BigInt(to) > until))
       .map((seen) => ({ ...seen, isOlder: true as const }))
       .sort((a, b) => Number(wide(b) - wide(a)))
       .slice(0, mostRemembered);
     return seen.length === 0 ? {} : { seen };
+  }
+
+  /** What was seen that is not here, or that the horizon leaves open; all of it where what is here can't be read. */
+  async #findUnmet(): Promise<readonly Evidence[]> {
+    const { evidence, until } = this.#context;
+    const { items } = this.#record;
+    try {
+      const lacks = await lacking(this.#record, this.#here.now(), until, evidence.version);
+      const isOpen = ({ to }: Evidence) => until !== undefined && BigInt(to) > until;
+      return [...new Set([...lacks.map(({ seen }) => seen), ...items.filter(isOpen)])];
+    } catch (thrown) {
+      if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
+      return items;
+    }
   }
 
   /** What is held of the table now, with its certificate. */
