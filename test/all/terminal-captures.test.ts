@@ -84,7 +84,7 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
 
   const unproven = (columns: number, colour: (state: string) => string) => [
     `alpha-1/2022-01-01-001  ${colour("INCOMPLETE")}  generation 1`,
-    "  1,291 rows fetched, some of them again, 594.5 kB in TIME (RATE)",
+    "  3,401 rows fetched, some of them again, 1.5 MB in TIME (RATE)",
     "  table   state       rows  gateway  proof",
     "  ------  ----------  ----  -------  -------",
     `  fills   ${colour("INCOMPLETE")}   209      212  none`,
