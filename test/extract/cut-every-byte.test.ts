@@ -162,12 +162,17 @@ describe.each(someOf(ways, 2))("a small stream cut after every byte, proof %s", 
     // before the first byte, within a line, at and around line ends, ahead of the last byte
     for (const at of [0, 1, ends[0]! - 2, ends[0]!, ends[0]! + 1, ends[1]!, ends[2]! - 1]) {
       const { table, lines, parquet } = await archiveCut(opened, [`${kind}@factors:${at}`]);
+      expect([lines, parquet]).toEqual([linesOf(rows), linesOf(rows)]);
+      if (literal && kind === "cut-bytes-clean" && table?.state === "UNVERIFIED") {
+        // an answer that stopped short without a word leaves the last timestamp of so few rows open
+        expect(table.attempt.error?.message, `cut at ${at}`).toContain("answers of this table stop short");
+        continue;
+      }
       expect(table, `cut at ${at}`).toMatchObject({
         state: "COMPLETE",
         attempt: { error: null },
         proven: { certificate: { proof, rows: rows.length } },
       });
-      expect([lines, parquet]).toEqual([linesOf(rows), linesOf(rows)]);
     }
   });
 });
