@@ -1,7 +1,6 @@
 import { constants } from "node:fs";
 import { open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { openDuckDB } from "../duckdb/open-duckdb.ts";
 import { literal } from "../duckdb/sql.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { isMissing } from "./storage/fsync-files.ts";
@@ -37,6 +36,8 @@ async function emptyDatabase(): Promise<Buffer> {
   const folder = await makeTemporaryFolder("lock");
   try {
     const file = join(folder, "empty.duckdb");
+    // only where a file is to be mended: commands that read lists do without DuckDB
+    const { openDuckDB } = await import("../duckdb/open-duckdb.ts");
     await using duckdb = await openDuckDB({ threads: 1 });
     await duckdb.connection.run(`ATTACH ${literal(file)} AS empty (TYPE duckdb)`);
     await duckdb.connection.run("DETACH empty");
