@@ -193,15 +193,22 @@ export class TableArchiver {
     await this.#byFacts(facts, (latest) => this.#planOnce(latest));
   }
 
-  /** Does what facts say; once more by later ones, where rows are missing that the gateway dropped from the beginning since. */
-  async #byFacts<T>(facts: StorageFacts | null, act: (facts: StorageFacts | null) => Promise<T>): Promise<T> {
+  /**
+   * Does what facts say; again by later ones, a few times, where rows are missing that the gateway dropped from the beginning
+   * since.
+   */
+  async #byFacts<T>(
+    facts: StorageFacts | null,
+    act: (facts: StorageFacts | null) => Promise<T>,
+    left = mostBeginnings,
+  ): Promise<T> {
     try {
       return await act(facts);
     } catch (thrown) {
       const isShrunk = thrown instanceof RunvaultError && thrown.code === "shrunk";
-      const now = isShrunk && facts !== null ? await this.#begunLater(facts) : null;
+      const now = isShrunk && left > 0 && facts !== null ? await this.#begunLater(facts) : null;
       if (now === null) throw thrown;
-      return await this.#byFacts(now, act);
+      return await this.#byFacts(now, act, left - 1);
     }
   }
 
@@ -1616,6 +1623,9 @@ const questionsAhead = 6;
 
 /** Windows that a manifest remembers of a table. */
 const mostRemembered = 1_000;
+
+/** How often the gateway's rows may begin later while they are held against what is proven. */
+const mostBeginnings = 5;
 
 /** Looks that must agree before what an earlier job saw is let go. */
 const looksAtOlder = 8;
