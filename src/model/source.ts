@@ -190,7 +190,10 @@ export interface HistorySource extends AsyncDisposable {
    * of NDJSON. Throws as `rows` does. Absent, or null, where `rows` is all there is.
    */
   answer?(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null>;
-  /** Has what is asked from now on go over new connections: behind a balancer, another node may answer. Absent: nothing to leave. */
+  /**
+   * Sends later requests over new connections: behind a balancer, another node may answer. Absent where there are no
+   * connections.
+   */
   reconnect?(): void;
   /** What differs of one table's route from the contract; absent, or undefined, where nothing does. */
   traits?(table: TableName): RouteTraits | undefined;

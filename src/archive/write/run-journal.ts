@@ -317,7 +317,7 @@ export class RunJournal implements AsyncDisposable {
     });
   }
 
-  /** One journal line, on disk when the promise resolves, behind what is to stand ahead of it. Lines keep the order of the calls. */
+  /** Adds one line, after those that `ahead` gives; on disk when the promise resolves. Lines keep the order of the calls. */
   #record(entry: Entry): Promise<void> {
     const write = this.#tail.then(async () => {
       const lines = [...this.ahead(), entry].map((one) => `${JSON.stringify(one)}\n`);

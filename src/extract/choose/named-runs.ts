@@ -221,7 +221,10 @@ async function doubtsOf(
 export async function instancesDoubts(lists: RunLists, signal?: AbortSignal): Promise<ListFinding[]> {
   const claims: Claim[] = [];
   for (const listing of await lists.listings(signal)) {
-    const entries = await lists.instances(listing, signal).catch(() => undefined);
+    const entries = await lists.instances(listing, signal).catch(() => {
+      signal?.throwIfAborted();
+      return undefined;
+    });
     if (entries === undefined) continue;
     const names = new Set(entries.map(({ instanceId }) => instanceId));
     const by = `the ${listing.by} list of instances`;

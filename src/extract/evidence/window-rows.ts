@@ -36,7 +36,10 @@ export class WindowRows {
   /** What was read: the text of a segment stays as it is. */
   readonly #known = new Map<string, TextRows>();
 
-  /** `isKeyed`: rows came with a seq; those without are told by all else. `ends` tells the first and last time of all that is held, where they are known without reading it. */
+  /**
+   * `isKeyed` says that rows came with a seq; rows without one are told apart by all else. `ends` gives the first and last time
+   * of all that is held, where they are known without reading it.
+   */
   constructor(
     table: Table,
     held: Readonly<HeldTable>,
