@@ -1,7 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { command, DiskWorld, onSmallDisk } from "../fixtures/command/disk-world.ts";
+import type { Finished } from "../fixtures/command/command-process.ts";
+import { DiskWorld, onSmallDisk, stepsInside } from "../fixtures/command/disk-world.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 
 const world = new DiskWorld();
@@ -38,24 +39,31 @@ it.skipIf(!requires("tmpfs")).each([0, 4, 64])(
       `version: 1\nname: full-disk\ngateway: { url: "${url}" }\narchive: ${dir}\nrun: alpha/2022-01-01\n`,
     );
     const commands = commandsOn(dir, job);
-    const lines = Object.entries(commands).flatMap(([name, args]) => [
+    const steps = Object.entries(commands).flatMap(([name, args]) => [
       `rm -rf '${dir}'`,
-      ...(name === "archive" || name === "run"
-        ? [`mkdir '${dir}'; cp '${sound}/archive.json' '${dir}'`]
-        : [`cp -a '${sound}' '${dir}'`]),
+      name === "archive" || name === "run"
+        ? `mkdir '${dir}'; cp '${sound}/archive.json' '${dir}'`
+        : `cp -a '${sound}' '${dir}'`,
       `head -c $(($(df --output=avail -B1 '${disk}' | tail -1) - ${room} * 1024)) /dev/zero > '${disk}/others'`,
-      `${command(args)} >'${world.folder}/out' 2>&1; echo "${name} $?"`,
+      args,
       `rm '${disk}/others'`,
-      // what is removed cannot be removed again
-      `${name === "rm" ? `${command(args)} >>'${world.folder}/out' 2>&1 || ` : ""}${command(name === "rm" ? commands.runs! : args)} >>'${world.folder}/out' 2>&1; echo "${name} $? then"`,
+      args,
     ]);
-    const script = [command(world.archiveInto(sound)), ...lines].join("\n");
-    const { stdout, stderr } = await onSmallDisk(disk, "64m", script);
-    const statuses = (pattern: RegExp) =>
-      Object.fromEntries([...stdout.matchAll(pattern)].map(([, name, status]) => [name, Number(status)]));
-    const full = statuses(/^(\S+) (\d+)$/gm);
-    expect(Object.keys(full), stderr).toEqual(Object.keys(commands));
-    expect(Object.entries(full).filter(([, status]) => status !== 0 && status !== 7)).toEqual([]);
-    expect(Object.entries(statuses(/^(\S+) (\d+) then$/gm)).filter(([, status]) => status !== 0)).toEqual([]);
+    const file = join(world.folder, `steps-${room}.json`);
+    await writeFile(file, JSON.stringify([[...world.archiveInto(sound)], ...steps]));
+    const { stdout, stderr } = await onSmallDisk(disk, "64m", stepsInside(file));
+    const [made, ...finished] = stdout
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Finished);
+    expect(made, stderr).toMatchObject({ status: 0 });
+    expect(finished, stderr).toHaveLength(2 * Object.keys(commands).length);
+    for (const [index, name] of Object.keys(commands).entries()) {
+      const [full, then] = finished.slice(2 * index) as [Finished, Finished];
+      expect([0, 7], `${name}: ${full.stderr}`).toContain(full.status);
+      // what was removed with no room cannot be removed again
+      const isRemoved = name === "rm" && full.status === 0;
+      expect(then.status, `${name}, with room: ${then.stderr}`).toBe(isRemoved ? 2 : 0);
+    }
   },
 );
