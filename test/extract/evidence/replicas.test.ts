@@ -7,7 +7,7 @@ import { trialCount, trialSeed } from "../../fixtures/trials/trials.ts";
 
 const kinds = ["by turn", "random", "by connection"] as const;
 const seed = trialSeed;
-const times = trialCount(10);
+const times = trialCount(3);
 
 it.each(kinds.flatMap((kind) => [true, false].map((hasFacts) => ({ kind, hasFacts }))))(
   "nodes with other rows, $kind, facts: $hasFacts: nothing is called whole that lacks what the command was told of or sent",
