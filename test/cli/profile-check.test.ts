@@ -108,7 +108,7 @@ describe("runvault profile check", () => {
     expect(told).toMatchObject({ ok: true, profile: "corvid", run: "north/2026-01-05", findings: [] });
     expect(told.tables.map(({ table, requests }: Record<string, unknown>) => [table, requests])).toEqual([
       ["fills", 11],
-      ["factors", 10],
+      ["factors", 11],
     ]);
     const wrong = JSON.parse((await status(right.replace("limit: page_size", "limit: since_ns"), 4)).stdout);
     expect(wrong.tables[1].findings[0]).toMatchObject({

@@ -47,6 +47,7 @@ test("a token that is refused is read again from its file", async () => {
 test.each([
   ["runs", []],
   ["init", ["--out", "-"]],
+  ["profile", ["draft", "--out", "-"]],
 ])("%s says of a wrong token that it was sent and refused, and how", async (command, args) => {
   valid = "another-token";
   const { status, stderr } = await ask(command, ...args, "--token-file", file);
@@ -55,6 +56,17 @@ test.each([
   expect(stderr).not.toContain("evening-token");
   const none = await ask(command, ...args);
   expect(none.stderr).toContain("Set --token-file or RUNVAULT_TOKEN_FILE");
+});
+
+// the same of a check, whose findings are its output
+test("profile check says of a wrong token that it was sent and refused", async () => {
+  valid = "another-token";
+  const profile = join(folder, "profile.yaml");
+  await writeFile(profile, "profile: 1\nname: contract\nextends: default\n");
+  const checked = await ask("profile", "check", "--profile", profile, "--token-file", file);
+  expect(checked.stdout).toContain(
+    "The token was sent, as Authorization: Bearer TOKEN, and the gateway refuses it",
+  );
 });
 
 test.each([

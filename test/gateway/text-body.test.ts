@@ -67,6 +67,18 @@ test.each([
   },
 );
 
+// five retries, and no word on what to do
+test("an answer that says it is compressed twice is refused at once, with what to have changed", async () => {
+  sent = gzipSync(gzipSync(line));
+  coding = "gzip, gzip";
+  asked = 0;
+  await expect(ask("rows")).rejects.toMatchObject({
+    code: "not_a_gateway",
+    hint: expect.stringContaining("compress answers once"),
+  });
+  expect(asked).toBe(1);
+});
+
 test.each([
   ["with a mark of UTF-8", `\ufeff${line}`],
   ["of three bytes", "{}\n"],

@@ -97,10 +97,14 @@ function isPlain(encoding: string | undefined): boolean {
   return encoding === undefined || ["", "identity"].includes(encoding.trim().toLowerCase());
 }
 
+/** What to do where an answer is compressed in a way that nobody asked for. */
+export const compressOnceHint =
+  "Have the gateway's operator, or that of a proxy in front of it, compress answers once and name it in Content-Encoding; --no-compression or RUNVAULT_NO_COMPRESSION may help meanwhile.";
+
 function unknownCoding({ status }: Answer, place: ErrorPlace): RunvaultError {
   return new RunvaultError(
     "not_a_gateway",
     "the answer has an unknown Content-Encoding that was not asked for",
-    { place, status },
+    { place, status, hint: compressOnceHint },
   );
 }

@@ -20,7 +20,7 @@ import { UnknownFields } from "../rpc/unknown-fields.ts";
 import { type Answer, type AnswerRequest, limitBody, requestAnswer } from "./answer.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
 import { openDispatcher } from "./dispatcher.ts";
-import { refusedTokenHint } from "./error-answer.ts";
+import { refusedTokenHint, statusHints } from "./error-answer.ts";
 import { requestHttp2Answer } from "./http2-answer.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
@@ -230,8 +230,15 @@ export class HttpSession implements AsyncDisposable {
     } catch (thrown) {
       const isRefused = thrown instanceof RunvaultError && thrown.code === "unauthenticated";
       if (!isRefused || this.#token === undefined) throw thrown;
-      throw thrown.advising(refusedTokenHint(this.options.tokenHeader));
+      throw thrown.advising(this.unauthenticatedHint);
     }
+  }
+
+  /** What to do where the gateway answers 401: it depends on whether a token was sent. */
+  get unauthenticatedHint(): string {
+    return this.#token === undefined
+      ? statusHints.unauthenticated!
+      : refusedTokenHint(this.options.tokenHeader);
   }
 
   /**

@@ -1,6 +1,6 @@
 import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { Answer } from "./answer.ts";
-import { decodedBody } from "./decode.ts";
+import { compressOnceHint, decodedBody } from "./decode.ts";
 
 /**
  * What answers begin with that are no UTF-8 text, though whoever sent them took them for text. No JSON begins so, nor do
@@ -62,6 +62,6 @@ function refuseBinary(head: Buffer, { headers }: Answer, place: ErrorPlace): voi
       : `it is ${what} still, once its Content-Encoding (${coding}) is taken off`;
   throw new RunvaultError("malformed_row", `the answer begins with the bytes ${shown}: ${why}`, {
     place,
-    hint: "Have the gateway's operator, or that of a proxy in front of it, compress answers once and name it in Content-Encoding; --no-compression or RUNVAULT_NO_COMPRESSION may help meanwhile.",
+    hint: compressOnceHint,
   });
 }

@@ -52,6 +52,8 @@ export class NoMoreRequests extends Error {}
 export interface Asker {
   /** Requests sent. */
   readonly requests: number;
+  /** What to do where the gateway answers 401. */
+  readonly unauthenticatedHint: string;
   /** The same with a number of requests of its own. */
   ofTable(most: number): Asker;
   /** The answer to a request of the profile. Throws what keeps from having one, and `NoMoreRequests`. */

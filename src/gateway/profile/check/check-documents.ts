@@ -386,7 +386,7 @@ export class DocumentChecks {
           kind: told.status === 200 ? "media_type" : "no_answer",
           key: `${key}.${request.rpc === undefined ? "path" : told.status === 404 ? "parameters" : "method"}`,
           message: `${document}: ${what}`,
-          hint: refusedHint(told, request, key),
+          hint: told.status === 401 ? this.#asker.unauthenticatedHint : refusedHint(told, request, key),
         },
       ],
     );
@@ -450,7 +450,7 @@ export class DocumentChecks {
 }
 
 function refusedHint({ status }: Told, { rpc }: CheckedRequest, key: string): string {
-  if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
+  if (status === 403) return "Set the token, or the profile's headers.";
   const what =
     rpc === undefined
       ? "path and its parameters"

@@ -218,7 +218,7 @@ function told(
 }
 
 function tellNoRows(probe: TableProbe, { told, fault }: Page): void {
-  const { findings, route } = probe;
+  const { findings, route, asker } = probe;
   if (fault !== undefined) {
     const at =
       fault.about === "media_type" ? "rows.media_types" : route.rows.form === "array" ? "rows.array" : "rows";
@@ -230,14 +230,16 @@ function tellNoRows(probe: TableProbe, { told, fault }: Page): void {
   if (route.rpc !== undefined) {
     // over RPC, what is not found is a run, and a method that is not there is not implemented
     const at = status === 501 ? "path" : "parameters";
-    findings.push({ kind: "no_answer", key: keyOf(probe, at), message, hint: rpcStatusHint(status) });
+    const hint = status === 401 ? asker.unauthenticatedHint : rpcStatusHint(status);
+    findings.push({ kind: "no_answer", key: keyOf(probe, at), message, hint });
     return;
   }
+  const hint = status === 401 ? asker.unauthenticatedHint : statusHint(status);
   findings.push({
     kind: "no_answer",
     key: keyOf(probe, status === 404 || status === 405 ? "path" : "parameters"),
     message,
-    hint: `${statusHint(status)} The answer begins ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
+    hint: `${hint} The answer begins ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
   });
 }
 
@@ -249,7 +251,7 @@ function rpcStatusHint(status: number): string {
 }
 
 function statusHint(status: number): string {
-  if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
+  if (status === 403) return "Set the token, or the profile's headers.";
   if (status === 404 || status === 405)
     return "The gateway has no such path, or no such run: look up the path, and what it calls the run.";
   if (status >= 500) return "The gateway failed: its log may say why.";

@@ -1,9 +1,9 @@
-import { countUnits } from "../../../model/profile/row-map.ts";
 import { countText } from "../../../model/text/plural.ts";
 import { floorDivide, formatTime, type Nanoseconds } from "../../../model/time.ts";
-import { boundText, nsOfUnit, stepOf } from "../../rest/written-bounds.ts";
+import { boundText, stepOf } from "../../rest/written-bounds.ts";
 import { refusalText } from "./asker.ts";
 import { unitText } from "./column-look.ts";
+import { checkFineRows, checkStep } from "./heed-step.ts";
 import { missingFrom, type SampleRow, settled } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
 
@@ -49,41 +49,14 @@ export async function checkBounds(
     outcomes[side] = judge(probe, side, bound, sample, page, isWhole);
   }
   tellOutcomes(probe, bound, outcomes);
-  if (Object.values(outcomes).every(({ outcome }) => outcome === "ok")) await checkStep(probe, bound, sample);
+  if (Object.values(outcomes).every(({ outcome }) => outcome === "ok")) {
+    await checkStep(probe, bound.low, sample);
+    if (probe.route.order !== "none" || isWhole) await checkFineRows(probe, sample);
+  }
   if (from !== undefined && to !== undefined) {
     const end = times.length > 3 ? boundNear(times, 0.75, probe) : boundAt(times.at(-1)!, probe);
     await checkWindow(probe, sample, [boundNear(times, 0.3, probe), end], isWhole);
   }
-}
-
-/**
- * Many gateways take RFC 3339 with nine decimals and read three of them. Then a bound just behind a row is one at that
- * row, and what is asked for behind the last row always has that row again.
- */
-async function checkStep(probe: TableProbe, { low }: Bound, sample: readonly SampleRow[]): Promise<void> {
-  const { times, parameters } = probe.route;
-  const edge = sample.filter(({ ts }) => ts === low);
-  const coarser = countUnits.filter(
-    (unit) => nsOfUnit[unit] > stepOf(times) && low % nsOfUnit[unit] === 0n && unit !== "us",
-  )[0];
-  // an exclusive `from` and an inclusive `to` ask for the same rows whether they are cut or not
-  const side = times.from === "inclusive" && parameters.from !== undefined ? "from" : "to";
-  const isCut = (page: Page) => (missingFrom(edge, page.rows).length === 0) === (side === "from");
-  if (times.unit !== "rfc3339" || coarser === undefined || edge.length === 0) return;
-  if (parameters[side] === undefined || (side === "to" && times.to === "inclusive")) return;
-  const text = boundText(low + stepOf(times), times);
-  const page = await askRows(probe, { [side]: text });
-  if (!isGiven(page) || !isCut(page)) return;
-  tellHeed(
-    probe,
-    `decimals of ${side}`,
-    `${parameters[side]}=${text} ${side === "from" ? "has" : "lacks"} the rows of ${boundText(low, times)}: the gateway does not read the last decimals`,
-    {
-      kind: "bounds_unit",
-      at: "times.unit",
-      hint: `Write \`times: { unit: { rfc3339: ${coarser} } }\`: bounds are then sent with the decimals that the gateway reads.`,
-    },
-  );
 }
 
 /** A bound at a time of the rows: one that the unit can say exactly, if there is one. */

@@ -38,6 +38,10 @@ export class RestAsker implements Asker {
     return this.#left;
   }
 
+  get unauthenticatedHint(): string {
+    return this.#session.unauthenticatedHint;
+  }
+
   /** The answer to a request of the profile. Throws what keeps from having one, and `NoMoreRequests`. */
   ask(request: RestRequest, asked: AskedFor, accept: string, place: ErrorPlace): Promise<Told> {
     const { instance, run, from, to, limit, filters, more } = asked;

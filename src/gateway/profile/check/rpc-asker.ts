@@ -47,6 +47,10 @@ export class RpcAsker implements Asker {
     return new RpcAsker(this.#session, this.#profile, this.#signal, most);
   }
 
+  get unauthenticatedHint(): string {
+    return this.#session.unauthenticatedHint;
+  }
+
   async ask(
     { path, rpc }: CheckedRequest,
     asked: AskedFor,

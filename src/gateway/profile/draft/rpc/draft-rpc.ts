@@ -2,7 +2,6 @@ import type { DescField, DescMessage, DescMethodUnary, FileRegistry } from "@buf
 import { type ErrorPlace, RunvaultError } from "../../../../model/error.ts";
 import { type TableName, tableNamed, tableNames } from "../../../../model/profile/table.ts";
 import type { RunRef } from "../../../../model/source.ts";
-import { statusHints } from "../../../http/error-answer.ts";
 import { HttpSession } from "../../../http/http-session.ts";
 import type { GatewayOptions } from "../../../options.ts";
 import { type AskedFor, type CheckedRequest, jsonOf, type Told } from "../../check/asker.ts";
@@ -275,7 +274,7 @@ class Asking implements ListAsker {
         throw new RunvaultError("unauthenticated", `${told.request}: the gateway answered ${told.text}`, {
           place,
           status: 401,
-          hint: statusHints.unauthenticated!,
+          hint: this.#session.unauthenticatedHint,
         });
       }
       this.protocol = protocol;

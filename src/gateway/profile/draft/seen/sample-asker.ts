@@ -1,6 +1,5 @@
 import { RunvaultError } from "../../../../model/error.ts";
 import type { TableName } from "../../../../model/profile/table.ts";
-import { statusHints } from "../../../http/error-answer.ts";
 import { type Asker, NoMoreRequests, type Told } from "../../check/asker.ts";
 import { refusesLimit, rowLimits } from "../draft-bounds.ts";
 import type { AskablePath } from "./known-paths.ts";
@@ -75,7 +74,7 @@ export class SampleAsker {
     throw new RunvaultError("unauthenticated", `${told.request}: the gateway answered 401`, {
       place,
       status: 401,
-      hint: statusHints.unauthenticated!,
+      hint: this.#asker.unauthenticatedHint,
     });
   }
 }

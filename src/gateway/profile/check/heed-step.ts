@@ -1,0 +1,73 @@
+import { countUnits } from "../../../model/profile/row-map.ts";
+import { formatTime, type Nanoseconds } from "../../../model/time.ts";
+import { boundText, nsOfUnit, stepOf } from "../../rest/written-bounds.ts";
+import { missingFrom, type SampleRow } from "./sample.ts";
+import { askRows, isGiven, type Page, type TableProbe, tellHeed } from "./table-rows.ts";
+
+/**
+ * Many gateways compare less than they are sent: RFC 3339 with nine decimals of which they read three, or bounds and rows
+ * alike in whole milliseconds. Then a bound just after a row is one at that row, and what is asked for after the last row
+ * always has that row again.
+ */
+export async function checkStep(
+  probe: TableProbe,
+  low: Nanoseconds,
+  sample: readonly SampleRow[],
+): Promise<void> {
+  const { times, parameters } = probe.route;
+  const step = stepOf(times);
+  const edge = sample.filter(({ ts }) => ts === low);
+  const coarser = countUnits.filter(
+    (unit) => nsOfUnit[unit] > step && low % nsOfUnit[unit] === 0n && unit !== "us",
+  )[0];
+  const isText = times.unit === "rfc3339";
+  // an exclusive `from` and an inclusive `to` ask for the same rows whether they are cut or not
+  const side = times.from === "inclusive" && parameters.from !== undefined ? "from" : "to";
+  const isCut = (page: Page) => (missingFrom(edge, page.rows).length === 0) === (side === "from");
+  if (edge.length === 0 || (isText ? coarser === undefined : step >= nsOfUnit.ms)) return;
+  if (parameters[side] === undefined || (side === "to" && times.to === "inclusive")) return;
+  const text = boundText(low + step, times);
+  const page = await askRows(probe, { [side]: text });
+  if (!isGiven(page) || !isCut(page)) return;
+  const told = `${parameters[side]}=${text} ${side === "from" ? "has" : "lacks"} the rows of ${boundText(low, times)}`;
+  if (!isText) return tellCoarse(probe, side, told);
+  tellHeed(probe, `decimals of ${side}`, `${told}: the gateway does not read the last decimals`, {
+    kind: "bounds_unit",
+    at: "times.unit",
+    hint: `Write \`times: { unit: { rfc3339: ${coarser} } }\`: bounds are then sent with the decimals that the gateway reads.`,
+  });
+}
+
+/**
+ * Where rows have finer times than bounds, an inclusive end that is compared in the bounds' unit takes rows after it, and
+ * an exclusive beginning leaves rows out.
+ */
+export async function checkFineRows(probe: TableProbe, sample: readonly SampleRow[]): Promise<void> {
+  const { times, parameters } = probe.route;
+  const fine = sample.find(({ ts }) => ts !== undefined && ts % stepOf(times) !== 0n);
+  const side =
+    times.to === "inclusive" && parameters.to !== undefined
+      ? "to"
+      : times.from === "exclusive" && parameters.from !== undefined
+        ? "from"
+        : undefined;
+  if (fine?.ts === undefined || side === undefined) return;
+  const text = boundText(fine.ts, times);
+  const page = await askRows(probe, { [side]: text });
+  const isIn = missingFrom([fine], page.rows).length === 0;
+  if (!isGiven(page) || isIn !== (side === "to")) return;
+  const has = isIn ? "has" : "lacks";
+  tellCoarse(
+    probe,
+    side,
+    `${parameters[side]}=${text} ${has} a row of ${formatTime(fine.ts)}, which is after it`,
+  );
+}
+
+function tellCoarse(probe: TableProbe, side: "from" | "to", told: string): void {
+  tellHeed(probe, `times of rows and ${side}`, `${told}: the gateway compares times in a coarser unit`, {
+    kind: "bounds",
+    at: `times.${side}`,
+    hint: "Have the gateway's operator compare bounds with the whole time of a row; no profile can make up for it.",
+  });
+}
