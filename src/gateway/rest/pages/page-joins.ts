@@ -120,7 +120,10 @@ async function requireSame(
     `the pages of rows make no sense: the ${came.length} rows of ${time} that lie on two pages are not the ${again.length} that come by themselves`,
     {
       place: checks.place,
-      hint: "The gateway may send rows of one time in another order on each page, and rows have no number that would show it: ask its operator for a stable order.",
+      hint:
+        again.length === 0
+          ? "Bounds around that one time bring no row: the gateway may compare bounds in a coarser unit than `times` in the profile says, so ask its operator."
+          : "The gateway may send rows of one time in another order on each page, and rows have no number that would show it: ask its operator for a stable order.",
     },
   );
 }
