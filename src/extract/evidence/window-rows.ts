@@ -54,9 +54,10 @@ export class WindowRows {
     this.#ends = ends;
   }
 
-  /** What is here now, to be looked at many times. */
-  now(): LookedAt {
-    const all = heldWindows(this.#held);
+  /** What is here now but for segments that are left out, to be looked at many times. */
+  now(isLeftOut: (segment: Segment) => boolean): LookedAt {
+    const { segments, quarantine } = this.#held;
+    const all = heldWindows({ segments: segments.filter((segment) => !isLeftOut(segment)), quarantine });
     return {
       within: (window, withEnds) => this.#within(all, window, withEnds),
       hashWithin: async (window) => (await this.textRows(overlapping(all, window), window)).hash,

@@ -47,9 +47,10 @@ export async function askPlan(
   { countRows, fullScan, split, restore }: PlanAsks,
 ): Promise<TablePlan | null> {
   const counts = new Map<string, number>();
+  const restored = new Set<string>();
   let scanned: ScanRecord | "absent" | undefined;
   for (;;) {
-    const answers = scanned === undefined ? { counts } : { counts, fullScan: scanned };
+    const answers = { counts, restored, ...(scanned === undefined ? {} : { fullScan: scanned }) };
     const known = { ...input, isCounted: countRows !== undefined, maySplit: split !== undefined };
     const step = planTable(known, answers);
     if (step.kind === "scan") {
@@ -63,6 +64,7 @@ export async function askPlan(
       await split!(step);
     } else if (step.kind === "restore") {
       await restore!(step);
+      for (const { file } of step.segments) restored.add(file);
     } else {
       return step;
     }

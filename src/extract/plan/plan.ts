@@ -44,6 +44,8 @@ export interface PlanAnswers {
   readonly counts: ReadonlyMap<string, number>;
   /** What a pass over all of the table found; `absent` where the gateway said that it keeps no such table. */
   readonly fullScan?: ScanRecord | "absent";
+  /** Segments that are held again as they were proven: of one that has no row ahead nothing more is. */
+  readonly restored?: ReadonlySet<string>;
 }
 
 /** Either what must be asked before more can be said, or what to do. */
@@ -132,7 +134,7 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   if (straddling !== undefined && input.maySplit) {
     return { kind: "split", segment: straddling, at: gatewayFrom! };
   }
-  const missing = input.maySplit ? missingAhead(input, gatewayFrom) : [];
+  const missing = input.maySplit ? missingAhead(input, gatewayFrom, answers.restored) : [];
   if (missing.length > 0) return { kind: "restore", segments: missing, at: gatewayFrom! };
   const isLapsed = (segment: Segment) =>
     segment === straddling || (gatewayFrom !== undefined && BigInt(segment.to) <= gatewayFrom);
@@ -293,14 +295,17 @@ function refuseToShrink(input: PlanInput, rows: number, gatewayFrom: Nanoseconds
 function missingAhead(
   { former, held, acceptShrink }: PlanInput,
   gatewayFrom: Nanoseconds | undefined,
+  restored: PlanAnswers["restored"],
 ): readonly Segment[] {
   if (gatewayFrom === undefined || acceptShrink) return [];
   const isMissing = (segment: Segment) => {
     const parts = held.segments.filter(
       ({ file, partOf }) => file === segment.file || partOf === segment.file,
     );
-    // behind its end a part of it may be fetched anew
-    if (BigInt(segment.to) > gatewayFrom) return BigInt(segment.from) < gatewayFrom && parts.length === 0;
+    // behind the gateway's first row it may be fetched anew
+    if (restored?.has(segment.file)) return false;
+    if (BigInt(segment.to) > gatewayFrom)
+      return BigInt(segment.from) < gatewayFrom && !parts.some(({ to }) => BigInt(to) >= gatewayFrom);
     return parts.reduce((sum, { rows }) => sum + rows, 0) < segment.rows;
   };
   return former?.proven?.segments.filter((segment) => segment.rows > 0 && isMissing(segment)) ?? [];

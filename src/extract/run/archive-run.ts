@@ -58,7 +58,7 @@ import { countRowsOf, isUpToDate, lookAhead, type RunHorizon } from "./run-horiz
 import { requireSameRun } from "./run-identity.ts";
 import { standingAcceptances } from "./standing-acceptances.ts";
 import { type StepTimes, StepWatch } from "./step-times.ts";
-import { TableArchiver } from "./table-archiver.ts";
+import { mostBeginnings, TableArchiver } from "./table-archiver.ts";
 import { unchangedRun } from "./unchanged-run.ts";
 
 export interface ArchiveSettings {
@@ -411,6 +411,9 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   const agreed =
     run.final && outlook.facts !== null ? await sameByOtherWay(facts, run, outlook.facts, signal) : null;
   let latest = agreed ?? (await outlook.factsNow());
+  /** Facts up to the horizon, which may have fallen back. */
+  const factsWithin = () =>
+    context.until === until ? outlook.factsNow() : facts.facts(run, { to: context.until }, signal);
   const reconcile = async (rounds: number) => {
     for (let round = 0; round < rounds; round++) {
       let more = false;
@@ -420,7 +423,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       if (!more) break;
       job.onNote?.("row counts differ from the gateway's: fetching the changed windows again");
       await together((table) => table.fetch());
-      latest = await outlook.factsNow();
+      latest = await factsWithin();
     }
   };
   await reconcile(2);
@@ -448,30 +451,38 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     break;
   }
   evidence.isOf(settledVersion(now));
-  latest = await lookAgain(
-    {
-      ...{ source, evidence, jobs, together },
-      factsNow: () => outlook.factsNow(),
-      settle: async () => {
-        await together((table) => table.fetch());
-        latest = await outlook.factsNow();
-        await reconcile(1);
-        return latest;
-      },
-      hasNewVersion: async () => {
-        const told = new Set<string | null>();
-        for (let look = 0; look < descriptions; look++) {
-          source.reconnect?.();
-          told.add(settledVersion(await describedAgain(lists, run, warnings, signal)));
-        }
-        return told.size === 1 && told.has(evidence.version) && evidence.isNew;
-      },
-      onNote: job.onNote ?? (() => {}),
+  const settle = async () => {
+    await together((table) => table.fetch());
+    latest = await factsWithin();
+    await reconcile(1);
+    return latest;
+  };
+  const looks = {
+    ...{ source, evidence, jobs, together, settle, factsNow: factsWithin },
+    hasNewVersion: async () => {
+      const told = new Set<string | null>();
+      for (let look = 0; look < descriptions; look++) {
+        source.reconnect?.();
+        told.add(settledVersion(await describedAgain(lists, run, warnings, signal)));
+      }
+      return told.size === 1 && told.has(evidence.version) && evidence.isNew;
     },
-    latest,
-  );
+    onNote: job.onNote ?? (() => {}),
+  };
+  latest = await lookAgain(looks, latest);
+  /** Shows that no rows lie outside of those here; again, a few times, where the gateway drops rows meanwhile. */
+  const proveFilled = async (left = mostBeginnings): Promise<void> => {
+    await together((table) => table.proveFilled(latest));
+    let isLater = false;
+    await together(async (table) => {
+      if (await table.planBegunLater(latest)) isLater = true;
+    });
+    if (!isLater || left === 0) return;
+    latest = await lookAgain(looks, await settle());
+    await proveFilled(left - 1);
+  };
   // shows rows that are not counted as well
-  if (run.final) await together((table) => table.proveFilled(latest));
+  if (run.final) await proveFilled();
   const warn = (text: string) => {
     if (!warnings.includes(text)) warnings.push(text);
   };
@@ -524,7 +535,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       : undefined;
   if (doubted.length > 0 && (await fallBack(agreedWithOthers))) differing = await differingNow();
   for (const table of jobs) table.contradict(differing.get(table.table.name));
-  await together((table) => table.proveFilled(latest));
+  await proveFilled();
   // what these have shown is what a table without rows is held against
   let summary: Promise<Uint8Array | null> | undefined;
   const summaryOnce = () => {
@@ -538,7 +549,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   });
   if (isMore) {
     await together((table) => table.fetch());
-    await together((table) => table.proveFilled(latest));
+    await proveFilled();
   }
   step("certified");
   watch.end("prove");

@@ -7,11 +7,18 @@ import { provenSegments } from "../plan/committed-table.ts";
 import { routeOf } from "../plan/route.ts";
 import type { RunContext } from "./run-context.ts";
 
-/**
- * Drops segments, whose rows came all the same: what comes in their place must not be less. Rows that were proven are not
- * taken note of, for `shrunk` guards them.
- */
+/** Drops segments, whose rows came all the same: what comes in their place must not be less. */
 export async function letGoSegments(
+  table: Table,
+  context: RunContext,
+  segments: readonly Segment[],
+): Promise<void> {
+  await learnSegments(table, context, segments);
+  await context.journal.dropSegments(table.name, segments);
+}
+
+/** Takes note of rows that came. Not of those that were proven, for `shrunk` guards them. */
+export async function learnSegments(
   table: Table,
   context: RunContext,
   segments: readonly Segment[],
@@ -40,7 +47,6 @@ export async function letGoSegments(
       });
     }
   }
-  await journal.dropSegments(name, segments);
 }
 
 function noEnds() {

@@ -55,7 +55,7 @@ import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
 import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
 import { HeldRows, inOrder, quarantinedRows, rowsIn, tolerating } from "./held-rows.ts";
-import { letGoSegments } from "./let-go.ts";
+import { learnSegments, letGoSegments } from "./let-go.ts";
 import { isPrintedOtherwise } from "./printed-otherwise.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
@@ -114,6 +114,8 @@ export class TableArchiver {
   /** What was told and brought of the table. */
   readonly #record: EvidenceRecord;
   readonly #here: WindowRows;
+  /** Segments ahead of the gateway's rows that were taken note of. */
+  readonly #apart = new Set<string>();
   #unmet: readonly Evidence[] = [];
   /** What was seen by an earlier job and is let go, for all looks since agree on less. */
   #outlived: Lack | undefined;
@@ -194,30 +196,46 @@ export class TableArchiver {
   }
 
   /**
-   * Does what facts say; again by later ones, a few times, where rows are missing that the gateway dropped from the beginning
-   * since.
+   * Does what facts say, or a full scan; again by later ones, a few times, where rows are missing that the gateway dropped
+   * from the beginning since. `isAgain` is true then.
    */
   async #byFacts<T>(
     facts: StorageFacts | null,
-    act: (facts: StorageFacts | null) => Promise<T>,
+    act: (facts: StorageFacts | null, isAgain: boolean) => Promise<T>,
     left = mostBeginnings,
   ): Promise<T> {
     try {
-      return await act(facts);
+      return await act(facts, left < mostBeginnings);
     } catch (thrown) {
       const isShrunk = thrown instanceof RunvaultError && thrown.code === "shrunk";
-      const now = isShrunk && left > 0 && facts !== null ? await this.#begunLater(facts) : null;
-      if (now === null) throw thrown;
+      const now = isShrunk && left > 0 ? await this.#begunLater(facts) : undefined;
+      if (now === undefined) throw thrown;
       return await this.#byFacts(now, act, left - 1);
     }
   }
 
-  /** Facts anew, where the gateway's rows begin later by them: what was counted meanwhile may be what it dropped. */
-  async #begunLater(facts: StorageFacts): Promise<StorageFacts | null> {
-    const { work, run, until } = this.#context;
-    const now = await work.source.facts(run, until === undefined ? {} : { to: until }, work.signal);
-    const [before, begins] = [facts, now].map((one) => one?.get(this.table.name)?.first);
-    return before !== undefined && begins !== undefined && begins > before ? now : null;
+  /**
+   * Facts anew, where the gateway's rows begin later by them: what was counted meanwhile may be what it dropped. Without
+   * facts the first row is asked for, and what a full scan found is forgotten where it is gone. Undefined where it is not.
+   */
+  async #begunLater(facts: StorageFacts | null): Promise<StorageFacts | null | undefined> {
+    const { work, run, until, journal } = this.#context;
+    const held = journal.held.of(this.table.name);
+    const before = extentOf(facts?.get(this.table.name) ?? held.fullScan)?.first;
+    if (before === undefined || !this.#route.bounds.from) return undefined;
+    if (facts !== null) {
+      const now = await work.source.facts(run, until === undefined ? {} : { to: until }, work.signal);
+      const begins = now?.get(this.table.name)?.first;
+      return begins !== undefined && begins > before ? now : undefined;
+    }
+    const asks = asksOf(this.table, this.#context);
+    const row = await probe(asks, { from: before, to: before + 1n }).catch((error: unknown) => {
+      if (!isRefusal(error)) throw error;
+      return "refused";
+    });
+    if (row !== undefined) return undefined;
+    held.fullScan = null;
+    return null;
   }
 
   async #planOnce(facts: StorageFacts | null): Promise<void> {
@@ -274,8 +292,25 @@ export class TableArchiver {
   /** What is less here than was told or brought; nothing of a table that failed or is kept as it is. */
   async lacking(): Promise<Lack[]> {
     if (!this.#isJudged) return [];
+    await this.#learnApart();
+    return await this.#lackingNow();
+  }
+
+  /** Rows that the gateway does not show any more are not here: they are held beside what is to be proven. */
+  async #lackingNow(): Promise<Lack[]> {
     const { evidence, until } = this.#context;
-    return await lacking(this.#record, this.#here.now(), until, evidence.version);
+    const here = this.#here.now((segment) => this.#isApart(segment));
+    return await lacking(this.#record, here, until, evidence.version);
+  }
+
+  /** Takes note, once, of rows that came in this command and that lie ahead of where the gateway's rows begin by now. */
+  async #learnApart(): Promise<void> {
+    const { segments } = this.#context.journal.held.of(this.table.name);
+    const isNew = ({ file, partOf = file }: Segment) =>
+      !this.#apart.has(file) && !this.#formerFiles.has(file) && !this.#formerFiles.has(partOf);
+    const apart = segments.filter((segment) => this.#isApart(segment) && isNew(segment));
+    await learnSegments(this.table, this.#context, apart);
+    for (const { file } of apart) this.#apart.add(file);
   }
 
   /** Plans what is lacking once more, with bounds that no answer was asked for by. */
@@ -440,8 +475,8 @@ export class TableArchiver {
   async streamAgain(facts: StorageFacts | null): Promise<boolean> {
     if (this.#lapsed !== undefined) return false;
     this.#alone = undefined;
-    const isOther = await this.#byFacts(facts, async (latest) => {
-      if (latest !== facts) await this.plan(latest);
+    const isOther = await this.#byFacts(facts, async (latest, isAgain) => {
+      if (isAgain) await this.plan(latest);
       return await this.#compare(true);
     });
     // what a full scan found is of the version before, too
@@ -729,7 +764,12 @@ export class TableArchiver {
    */
   async #mendWindows(): Promise<boolean> {
     if ((await this.#disagreementByRows()) === null || this.#compared) return false;
-    if (this.#formerFiles.size === 0 || !(await this.#compare())) return false;
+    if (this.#formerFiles.size === 0) return false;
+    const isOther = await this.#byFacts(null, async (_, isAgain) => {
+      if (isAgain) await this.plan(null);
+      return (await this.#compare()) || isAgain;
+    });
+    if (!isOther) return false;
     await this.plan(null);
     return true;
   }
@@ -782,6 +822,18 @@ export class TableArchiver {
       if (isByArrival && own !== undefined) await this.#requireSameOrder();
       this.restsOn = [...(await slices.add(prove)), ...(isByArrival ? [grounds.arrivalOrder] : [])];
     });
+  }
+
+  /**
+   * Plans anew where rows are doubted and the gateway's begin later by now: nothing shows the ends of what it dropped. True
+   * where it did.
+   */
+  async planBegunLater(facts: StorageFacts | null): Promise<boolean> {
+    const now = this.#doubt === null ? undefined : await this.#begunLater(facts);
+    if (now === undefined) return false;
+    this.#doubt = null;
+    await this.plan(now);
+    return true;
   }
 
   /** Streams what is not proven yet once more: counts say nothing of the order in which rows of one instant arrive. */
@@ -1062,10 +1114,10 @@ export class TableArchiver {
 
   /** What was seen that is not here, or that the horizon leaves open; all of it where what is here can't be read. */
   async #findUnmet(): Promise<readonly Evidence[]> {
-    const { evidence, until } = this.#context;
+    const { until } = this.#context;
     const { items } = this.#record;
     try {
-      const lacks = await lacking(this.#record, this.#here.now(), until, evidence.version);
+      const lacks = await this.#lackingNow();
       const isOpen = ({ to }: Evidence) => until !== undefined && BigInt(to) > until;
       return [...new Set([...lacks.map(({ seen }) => seen), ...items.filter(isOpen)])];
     } catch (thrown) {
@@ -1625,7 +1677,7 @@ const questionsAhead = 6;
 const mostRemembered = 1_000;
 
 /** How often the gateway's rows may begin later while they are held against what is proven. */
-const mostBeginnings = 5;
+export const mostBeginnings = 5;
 
 /** Looks that must agree before what an earlier job saw is let go. */
 const looksAtOlder = 8;
