@@ -1,6 +1,7 @@
 // @module-tag slow
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { HistorySource } from "../../src/model/source.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
@@ -44,6 +45,93 @@ describe.each(modes)("a gateway %s that keeps rows for some time only", (_, mann
     const shown = manifest.tables.fills!.proven!.certificate!.rows;
     await tables.expectRows("fills", all.slice(0, shown));
   });
+});
+
+describe.each([
+  ["with facts", { final: false }, null],
+  ["without facts", { final: false, literal: true }, null],
+  ["that is finished and has versions alone", {}, "1"],
+] as const)("a gateway %s that drops its first rows between two questions", (_, manners, version) => {
+  // ends that cannot be shown, windows that are short, or rows that are kept nowhere: each is another question's alarm
+  it.each([1, 2, 3, 6, 10])("takes nothing and raises no alarm: ahead of answer %i", async (answer) => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", all.slice(0, 40)]]), manners);
+    if (version !== null) Object.assign(source, { facts: async () => null });
+    await tables.archiveRun(source);
+    const change = (rows: typeof all) => {
+      source.tables.set("fills", rows);
+      if (version !== null) source.storageVersion = String(Number(source.storageVersion) + 1);
+    };
+    change(all.slice(2, 60));
+    const begun = source.asked.length;
+    source.manners = {
+      ...manners,
+      refuses: (_, asked) => {
+        if (asked === begun + answer) change(all.slice(5, 60));
+        return undefined;
+      },
+    };
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills!.attempt.error).toBeNull();
+    const shown = manifest.tables.fills!.proven!.certificate!.rows;
+    await tables.expectRows("fills", all.slice(0, shown));
+  });
+});
+
+it.each([0, 1])("one node that begins later takes no rows out of what came: node %i first", async (turn) => {
+  await using tables = await TableWorld.create();
+  const all = world({ fills: hours(60) }).get("fills")!;
+  const nodes = [0, 6].map((first) => new ArraySource(run, new Map([["fills", all.slice(first)]])));
+  let asked = turn;
+  const node = () => nodes[asked++ % 2]!;
+  const source: HistorySource = {
+    label: "two nodes",
+    instances: () => node().instances(),
+    runs: (id) => node().runs(id),
+    facts: (ref, bounds) => node().facts(ref, bounds),
+    document: (ref, kind) => node().document(ref, kind),
+    rows: (request) => node().rows(request),
+    [Symbol.asyncDispose]: async () => {},
+  };
+  const { manifest } = await tables.archiveRun(nodes[0]!, { source });
+  const { proven, attempt } = manifest.tables.fills!;
+  if (attempt.outcome === "ok") expect(proven!.certificate!.rows).toBe(60);
+});
+
+describe.each(modes)("a growing run's table that a gateway %s drops whole", (_, manners) => {
+  it("stays OPEN as it was proven, with a note, and goes on with the rows that come", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const orders = world({ orders: hours(60) }).get("orders")!;
+    const source = new ArraySource(run, new Map(), { final: false, ...manners });
+    const night = async (fills: typeof all, until: number) => {
+      source.tables.set("fills", fills).set("orders", orders.slice(0, until));
+      return (await tables.archiveRun(source)).manifest.tables.fills!;
+    };
+    await night(all.slice(0, 20), 20);
+    const { state, attempt } = await night([], 40);
+    expect([state, attempt.notes.join()]).toEqual([
+      "OPEN",
+      expect.stringContaining("no longer has the table's"),
+    ]);
+    await tables.expectRows("fills", all.slice(0, 20));
+    const later = await night(all.slice(50), 60);
+    expect([later.state, later.attempt.notes.join()]).toEqual([
+      "OPEN",
+      expect.stringContaining("no longer has rows"),
+    ]);
+    await tables.expectRows("fills", [...all.slice(0, 20), ...all.slice(50)]);
+  });
+});
+
+it("a growing run's table of which facts count no row is shrunk where its route gives some", async () => {
+  await using tables = await TableWorld.create();
+  const source = new ArraySource(run, world({ fills: hours(20) }), { final: false });
+  await tables.archiveRun(source);
+  const none = new ArraySource(run, new Map(), { final: false });
+  Object.assign(source, { facts: none.facts.bind(none) });
+  expect((await tables.archiveRun(source)).manifest.tables.fills!.attempt.error!.code).toBe("shrunk");
 });
 
 it("rows that a gateway no longer has are proven by no more than what proved them", async () => {

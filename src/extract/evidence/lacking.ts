@@ -1,7 +1,6 @@
 import type { Evidence } from "../../archive/manifest/evidence.ts";
 import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import type { Window } from "../plan/held-window.ts";
 import { type EvidenceRecord, isLess, needsHash, type RowsHere, windowOf } from "./evidence-record.ts";
 import type { LookedAt } from "./window-rows.ts";
 
@@ -23,21 +22,24 @@ export async function lacking(
 ): Promise<Lack[]> {
   const lacks: Lack[] = [];
   for (const seen of record.items) {
-    const window = judgedWindow(seen, until);
-    if (window === undefined) continue;
-    const found = await here.within(window, seen.first !== null || seen.last !== null);
-    if (isLess(found, seen)) lacks.push({ seen, here: found });
-    else if (needsHash(found, seen, version) && (await here.hashWithin(window)) !== seen.hash)
+    const judged = upTo(seen, until);
+    if (judged === undefined) continue;
+    const window = windowOf(judged);
+    const found = await here.within(window, judged.first !== null || judged.last !== null);
+    if (isLess(found, judged)) lacks.push({ seen, here: found });
+    else if (needsHash(found, judged, version) && (await here.hashWithin(window)) !== judged.hash)
       lacks.push({ seen, here: found });
   }
   return lacks;
 }
 
-/** The window in which rows are to be here; undefined where some of what was seen may lie behind the horizon. */
-function judgedWindow(seen: Evidence, until: Nanoseconds | undefined): Window | undefined {
-  const window = windowOf(seen);
-  if (until === undefined || window.to <= until) return window;
-  return seen.last !== null && BigInt(seen.last) < until ? { from: window.from, to: until } : undefined;
+/** What was seen up to the horizon: of a window with rows behind it the first row; undefined where that lies there too. */
+function upTo(seen: Evidence, until: Nanoseconds | undefined): Evidence | undefined {
+  if (until === undefined || BigInt(seen.to) <= until) return seen;
+  const to = until.toString();
+  if (seen.last !== null && BigInt(seen.last) < until) return { ...seen, to };
+  const isBegun = seen.first !== null && BigInt(seen.first) < until;
+  return isBegun ? { ...seen, to, rows: 1, last: null, hash: null } : undefined;
 }
 
 /**
@@ -47,8 +49,8 @@ function judgedWindow(seen: Evidence, until: Nanoseconds | undefined): Window | 
 export function atLeast(own: TableFacts, record: EvidenceRecord, until: Nanoseconds | undefined): TableFacts {
   let { rows, last } = own;
   for (const seen of record.items) {
-    if (seen.by !== "told" || seen.isOlder || judgedWindow(seen, until) === undefined) continue;
-    if (seen.first === null || seen.last === null) continue;
+    if (seen.by !== "told" || seen.isOlder || seen.first === null || seen.last === null) continue;
+    if (until !== undefined && BigInt(seen.last) >= until) continue;
     if (own.first === undefined || BigInt(seen.first) < own.first) continue;
     if (BigInt(seen.rows) > rows) rows = BigInt(seen.rows);
     if (last === undefined || BigInt(seen.last) > last) last = BigInt(seen.last);

@@ -69,7 +69,7 @@ export class RunEvidence {
     const ends = { first: from.toString(), last: (to - 1n).toString() };
     // what is known to begin or end with a row has it already
     const isKnown = this.of(table).items.some(
-      ({ first, last }) => first === ends.first || last === ends.last,
+      ({ first, last, version }) => version === this.version && (first === ends.first || last === ends.last),
     );
     if (rows === 1 && isKnown) return;
     const seen = { from: ends.first, to: to.toString(), rows, ...ends, hash: null, version: this.version };

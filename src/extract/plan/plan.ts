@@ -82,7 +82,7 @@ export interface RestoreStep {
   readonly at: Nanoseconds;
 }
 
-/** The gateway keeps nothing of a finished run's table any more: what was proven stays. */
+/** The gateway keeps nothing of a table any more: what was proven stays. */
 export interface LapsedPlan {
   readonly kind: "lapsed";
   readonly rows: number;
@@ -188,13 +188,14 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   };
 }
 
-/** What was proven of a finished run's table of which the gateway keeps nothing any more; null where it keeps some. */
+/** What was proven of a table of which the gateway keeps nothing any more; null where it keeps some. */
 function lapsedWhole({ former, run, acceptShrink }: PlanInput, found: Extent | "absent"): LapsedPlan | null {
   const rows = provenRows(former);
   const isEmpty = found === "absent" || found.rows === 0;
-  // rows that came after an OPEN table's horizon are gone with the others, and never came here
-  const isWhole = former?.proven?.state === "COMPLETE";
-  return isEmpty && rows > 0 && run.final && isWhole && !acceptShrink ? { kind: "lapsed", rows } : null;
+  const state = former?.proven?.state;
+  // rows that came after an OPEN table's horizon are gone with the others, and never came here: more may come while it goes on
+  const isKept = run.final ? state === "COMPLETE" : state === "OPEN" && found !== "absent";
+  return isEmpty && rows > 0 && isKept && !acceptShrink ? { kind: "lapsed", rows } : null;
 }
 
 /**
@@ -265,10 +266,7 @@ function refuseToVanish({ former, held, acceptShrink }: PlanInput, found: Extent
   if (acceptShrink) return;
   const hint = "If the rows were removed from the gateway on purpose, run again with --accept-shrink.";
   const said = found === "absent" ? "no such table" : "no rows of the table";
-  if (provenRows(former) > 0) {
-    const message = `the gateway says that it has ${said}, but the archive holds rows of it`;
-    throw new RunvaultError("shrunk", message, { hint });
-  }
+  if (provenRows(former) > 0) throw vanished(said);
   if (segmentsEver({ former, held }).some(({ rows }) => rows > 0) || former?.attempt.came !== undefined) {
     const code = found === "absent" ? "history_unavailable" : "unverified";
     throw new RunvaultError(code, `the gateway says that it has ${said}, but sent rows of it before`, {
@@ -299,11 +297,11 @@ function missingAhead(
 ): readonly Segment[] {
   if (gatewayFrom === undefined || acceptShrink) return [];
   const isMissing = (segment: Segment) => {
+    if (restored?.has(segment.file)) return false;
     const parts = held.segments.filter(
       ({ file, partOf }) => file === segment.file || partOf === segment.file,
     );
     // behind the gateway's first row it may be fetched anew
-    if (restored?.has(segment.file)) return false;
     if (BigInt(segment.to) > gatewayFrom)
       return BigInt(segment.from) < gatewayFrom && !parts.some(({ to }) => BigInt(to) >= gatewayFrom);
     return parts.reduce((sum, { rows }) => sum + rows, 0) < segment.rows;
@@ -328,6 +326,15 @@ function goesOn(): RunvaultError {
     {
       hint: "Archive the run once it has ended; --finished takes such runs alone. If the gateway takes both time bounds, name them in the profile's parameters, as from and to.",
     },
+  );
+}
+
+/** What it means that the gateway holds none of the rows that are proven. */
+export function vanished(said: string): RunvaultError {
+  return new RunvaultError(
+    "shrunk",
+    `the gateway says that it has ${said}, but the archive holds rows of it`,
+    { hint: "If the rows were removed from the gateway on purpose, run again with --accept-shrink." },
   );
 }
 

@@ -40,7 +40,14 @@ import {
   type Window,
   windowKey,
 } from "../plan/held-window.ts";
-import { type FetchPlan, type LapsedPlan, type RestoreStep, type SplitStep, shrunk } from "../plan/plan.ts";
+import {
+  type FetchPlan,
+  type LapsedPlan,
+  type RestoreStep,
+  type SplitStep,
+  shrunk,
+  vanished,
+} from "../plan/plan.ts";
 import { needsEnd, type Route, routeOf } from "../plan/route.ts";
 import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
 import { isRefusal, linesOf, probe, timeOf } from "../plan/table-asks.ts";
@@ -86,6 +93,8 @@ export class TableArchiver {
   #isHeldTried = false;
   /** True once what was held has been streamed again. */
   #compared = false;
+  /** Some of it was another when it was streamed for a version that moved. */
+  #isOther = false;
   /** What was held is the gateway's by its row checksum, and so was not streamed. */
   #isSameByHash = false;
   /** The gateway's row checksum is another than that of the rows here. */
@@ -135,9 +144,7 @@ export class TableArchiver {
     this.#scan = { table, context, former: this.#former, found };
     this.#record = context.evidence.of(table.name);
     const { journal } = context;
-    const isAnyApart = () => journal.held.of(table.name).segments.some((segment) => this.#isApart(segment));
-    const unknown = { first: undefined, last: undefined };
-    const ends = () => (isAnyApart() ? unknown : (this.#endsHere() ?? unknown));
+    const ends = () => this.#endsHere() ?? { first: undefined, last: undefined };
     const isKeyed = this.#route.numbers === "given";
     this.#here = new WindowRows(
       table,
@@ -215,19 +222,21 @@ export class TableArchiver {
   }
 
   /**
-   * Facts anew, where the gateway's rows begin later by them: what was counted meanwhile may be what it dropped. Without
-   * facts the first row is asked for, and what a full scan found is forgotten where it is gone. Undefined where it is not.
+   * Facts anew, where the gateway's rows begin later by them, or are none: what was counted meanwhile may be what it dropped.
+   * Without facts the first row is asked for, and what a full scan found is forgotten where it is gone. Undefined where the
+   * rows begin as before.
    */
   async #begunLater(facts: StorageFacts | null): Promise<StorageFacts | null | undefined> {
     const { work, run, until, journal } = this.#context;
     const held = journal.held.of(this.table.name);
     const before = extentOf(facts?.get(this.table.name) ?? held.fullScan)?.first;
-    if (before === undefined || !this.#route.bounds.from) return undefined;
+    if (before === undefined) return undefined;
     if (facts !== null) {
       const now = await work.source.facts(run, until === undefined ? {} : { to: until }, work.signal);
-      const begins = now?.get(this.table.name)?.first;
-      return begins !== undefined && begins > before ? now : undefined;
+      const own = now?.get(this.table.name);
+      return own !== undefined && (own.first === undefined || own.first > before) ? now : undefined;
     }
+    if (!this.#route.bounds.from) return undefined;
     const asks = asksOf(this.table, this.#context);
     const row = await probe(asks, { from: before, to: before + 1n }).catch((error: unknown) => {
       if (!isRefusal(error)) throw error;
@@ -260,7 +269,10 @@ export class TableArchiver {
         });
     this.#plannedFirst = facts?.get(name)?.first;
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
-    if (plan.kind === "lapsed") return await this.#keepWhole();
+    if (plan.kind === "lapsed") {
+      await this.#requireNoneProven();
+      return await this.#keepWhole();
+    }
     await letGoSegments(this.table, this.#context, plan.drop);
     if (plan.kind === "absent") {
       // a full scan has asked the route itself
@@ -348,7 +360,7 @@ export class TableArchiver {
    * questions, on new connections, finds nothing ahead of that.
    */
   async letGoRetained(facts: StorageFacts | null, lacks: readonly Lack[]): Promise<void> {
-    const { journal, work, slices } = this.#context;
+    const { journal } = this.#context;
     const begin = extentOf(facts?.get(this.table.name) ?? journal.held.of(this.table.name).fullScan)?.first;
     const earlier = lacks.filter(
       ({ seen }) => begin !== undefined && BigInt(seen.first ?? seen.from) < begin,
@@ -356,12 +368,20 @@ export class TableArchiver {
     if (begin === undefined || earlier.length === 0 || this.#record.movesBack || !this.#route.bounds.from)
       return;
     const from = earlier.map(({ seen }) => BigInt(seen.first ?? seen.from)).reduce((a, b) => (a < b ? a : b));
+    if (await this.#isNoneIn({ from, to: begin }))
+      this.#record.letGo((seen) => BigInt(seen.first ?? seen.from) < begin);
+  }
+
+  /** True where each of six questions about a window, on new connections, brings nothing. */
+  async #isNoneIn({ from, to }: Window): Promise<boolean> {
+    const { work, slices } = this.#context;
     for (let question = 1; question <= questionsAhead; question++) {
       work.source.reconnect?.();
-      const window = { from: from - BigInt(question), to: begin };
-      if ((await slices.add(() => probe(asksOf(this.table, this.#context), window))) !== undefined) return;
+      const window = { from: from - BigInt(question), to };
+      if ((await slices.add(() => probe(asksOf(this.table, this.#context), window))) !== undefined)
+        return false;
     }
-    this.#record.letGo((seen) => BigInt(seen.first ?? seen.from) < begin);
+    return true;
   }
 
   /**
@@ -468,22 +488,24 @@ export class TableArchiver {
     return this.#scan.found.rows > 0;
   }
 
-  /**
-   * Holds all that is here against the source's rows once more, for its version moved meanwhile. True where some of it
-   * differs or is missing, which is then planned.
-   */
-  async streamAgain(facts: StorageFacts | null): Promise<boolean> {
-    if (this.#lapsed !== undefined) return false;
+  /** Holds all that is here against the source's rows once more, for its version moved meanwhile, and drops what differs. */
+  async streamAgain(facts: StorageFacts | null): Promise<void> {
+    if (this.#lapsed !== undefined) return;
     this.#alone = undefined;
-    const isOther = await this.#byFacts(facts, async (latest, isAgain) => {
+    this.#isOther = await this.#byFacts(facts, async (latest, isAgain) => {
       if (isAgain) await this.plan(latest);
       return await this.#compare(true);
     });
+  }
+
+  /** Plans what was dropped then, or is missing by now. True where there is any. */
+  async planStreamed(facts: StorageFacts | null): Promise<boolean> {
+    if (this.#lapsed !== undefined) return false;
     // what a full scan found is of the version before, too
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
-    else if (!isOther) return false;
+    else if (!this.#isOther) return false;
     await this.plan(facts);
-    return isOther || (await this.#disagreementByRows()) !== null;
+    return this.#isOther || (await this.#disagreementByRows()) !== null;
   }
 
   /**
@@ -1225,6 +1247,15 @@ export class TableArchiver {
     return this.#isHashOther && !isGone && !provenSegments(this.#former)(segment);
   }
 
+  /** Throws `shrunk` where an OPEN table is said to have no rows, and questions about those that were proven bring some. */
+  async #requireNoneProven(): Promise<void> {
+    const { state, certificate } = this.#former!.proven!;
+    const extent = extentOf({ first: certificate?.first?.ts, last: certificate?.last?.ts });
+    if (state !== "OPEN" || extent === undefined) return;
+    if (!(await this.#isNoneIn({ from: extent.first, to: extent.last + 1n })))
+      throw vanished("no rows of the table");
+  }
+
   /** The proof of all rows together: those that the gateway no longer has are proven by what proved them then. */
   #withRowsGone(proof: Proof): Proof {
     const before = this.#former?.proven?.certificate?.proof;
@@ -1670,7 +1701,7 @@ export class TableArchiver {
   }
 }
 
-/** Questions on new connections that must find nothing ahead of where the gateway's rows begin by now. */
+/** Questions on new connections that must find nothing of what a gateway is taken to have dropped. */
 const questionsAhead = 6;
 
 /** Windows that a manifest remembers of a table. */

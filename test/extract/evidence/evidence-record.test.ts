@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Evidence, everything } from "../../../src/archive/manifest/evidence.ts";
 import { EvidenceRecord, isNewVersion } from "../../../src/extract/evidence/evidence-record.ts";
 import { lacking } from "../../../src/extract/evidence/lacking.ts";
+import { RunEvidence } from "../../../src/extract/evidence/run-evidence.ts";
 import type { LookedAt } from "../../../src/extract/evidence/window-rows.ts";
 import type { Window } from "../../../src/extract/plan/held-window.ts";
 import { lineHash } from "../../../src/row/row-hash.ts";
@@ -92,6 +93,17 @@ describe("what was seen of a table", () => {
     record.learn(seen("told", { from: 0n, to: 10n }, [1, 18]));
     expect(await lacking(record, hereOf([1]), 9n, "1")).toEqual([]);
     expect(await lacking(record, hereOf([1]), 10n, "1")).toHaveLength(1);
+    // but for its first row, which is known
+    expect(await lacking(record, hereOf([2]), 9n, "1")).toHaveLength(1);
+  });
+
+  it("is of the version that was told last, whatever was seen under another", () => {
+    const evidence = new RunEvidence();
+    for (const version of ["1", "2"]) {
+      evidence.isOf(version);
+      evidence.sent("fills", { from: 1n, to: 2n }, 1);
+    }
+    expect(evidence.of("fills").items.map(({ version }) => version)).toEqual(["1", "2"]);
   });
 
   it("holds as many rows of another hash against their own version alone", async () => {
