@@ -27,5 +27,15 @@ export const evidenceSchema = z.strictObject({
 });
 export type Evidence = z.infer<typeof evidenceSchema>;
 
+/** What segments of one window say of their rows, which came although the files cannot be read any more. */
+export function evidenceOf(
+  segments: readonly Pick<Evidence, "from" | "to" | "rows">[],
+  version: string | null,
+): Evidence {
+  const { from, to } = segments[0]!;
+  const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
+  return { by: "brought", from, to, rows, first: null, last: null, hash: null, version };
+}
+
 /** The window of all that a table holds. */
 export const everything = { from: int64Min.toString(), to: int64Max.toString() };

@@ -5,7 +5,7 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Grain } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
-import type { Evidence } from "../manifest/evidence.ts";
+import { type Evidence, evidenceOf } from "../manifest/evidence.ts";
 import type {
   Holding,
   Manifest,
@@ -92,6 +92,8 @@ export class HeldTables {
   /** Committed segments that count for nothing: files of theirs are lost, or the gateway counted other rows. */
   readonly lostSegments = new Map<TableName, readonly string[]>();
   readonly #tables = new Map<TableName, HeldTable>();
+  /** What the journal says of the rows of segments that are not whole any more, by their names. */
+  readonly #damaged = new Map<string, Evidence>();
   /** Files that the committed generation names. */
   readonly #committed = new Set<string>();
   readonly #work: HeldWork;
@@ -126,7 +128,7 @@ export class HeldTables {
       !(head.final && !work.final) &&
       (head.storageVersion === null || head.storageVersion === storageVersion);
     if (!ours) return { held, entries: [], wholeBytes, isTorn: false };
-    for (const entry of entries) await held.#replay(entry, head.final);
+    for (const entry of entries) await held.#replay(entry, head);
     held.resumedGrowing = !head.final && held.resumedSegments > 0;
     return { held, entries, wholeBytes, isTorn: wholeBytes < bytes };
   }
@@ -216,7 +218,7 @@ export class HeldTables {
     const { lost = new Set() } = this.#work;
     for (const [key, table] of Object.entries(committed?.tables ?? {})) {
       const name = key as TableName;
-      const { grain, segments, quarantine, through } = latestView(table);
+      const { grain, segments, quarantine, through, storageVersion } = latestView(table);
       const held = this.of(name);
       held.through = through;
       // a table that never held a row has decided nothing yet
@@ -225,6 +227,12 @@ export class HeldTables {
       for (const segment of segments) if (segment.doubted) gone.add(windowOf(segment));
       const isGone = (file: Segment | QuarantineFile) => gone.has(windowOf(file));
       for (const segment of segments) if (!isGone(segment)) held.segments.push(segment);
+      const proven = new Set(table.proven?.segments.map(({ file }) => file));
+      // what was proven is not to shrink, and what was doubted is in the attempt's record
+      const isToNote = (segment: Segment) =>
+        isGone(segment) && !segment.doubted && !proven.has(segment.partOf ?? segment.file);
+      for (const lost of Map.groupBy(segments.filter(isToNote), windowOf).values())
+        held.evidence.push({ ...evidenceOf(lost, storageVersion), isOlder: true });
       if (gone.size > 0) {
         this.lostSegments.set(
           name,
@@ -244,7 +252,18 @@ export class HeldTables {
     }
   }
 
-  async #replay(entry: Entry, wasFinal: boolean): Promise<void> {
+  /** Takes note of the rows of segments of one window that do not count: they came all the same. */
+  #noteDamaged(name: TableName, segments: readonly Segment[], version: string | null): void {
+    if (segments.length === 0) return;
+    const seen = evidenceOf(segments, version);
+    for (const { file } of segments) this.#damaged.set(file, seen);
+    this.of(name).evidence.push(seen);
+  }
+
+  async #replay(
+    entry: Entry,
+    { final: wasFinal, storageVersion }: Extract<Entry, { kind: "open" }>,
+  ): Promise<void> {
     if (entry.kind === "open") return;
     const held = this.of(entry.table);
     switch (entry.kind) {
@@ -258,6 +277,10 @@ export class HeldTables {
         held.fullScan = entry.survey;
         return;
       case "drop":
+        // what is to be known of their rows was noted when they were dropped
+        held.evidence = held.evidence.filter((seen) =>
+          entry.files.every((file) => this.#damaged.get(file) !== seen),
+        );
         this.forget(entry.table, entry.files);
         return;
       case "seen":
@@ -273,7 +296,7 @@ export class HeldTables {
       }
       case "segments": {
         const whole = await Promise.all(entry.segments.map((segment) => this.#isWhole(segment)));
-        if (!whole.every(Boolean)) return;
+        if (!whole.every(Boolean)) return this.#noteDamaged(entry.table, entry.segments, storageVersion);
         this.addSegments(entry.table, entry.segments);
         this.resumedSegments += entry.segments.length;
         // what came of a finished run came once nothing of it changed any more
@@ -293,7 +316,11 @@ export class HeldTables {
           (await this.#isWhole(segment)) &&
           (quarantine === null || (await this.#isWhole(quarantine, "quarantine")));
         if (whole) this.replaceSegment(table, replaces, segment, quarantine);
-        else this.forget(table, [replaces]);
+        else {
+          const replaced = held.segments.filter(({ file }) => file === replaces);
+          this.#noteDamaged(table, replaced, storageVersion);
+          this.forget(table, [replaces]);
+        }
       }
     }
   }

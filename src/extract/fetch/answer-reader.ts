@@ -96,7 +96,10 @@ export class AnswerReader {
           // bounds that could not be sent leave rows out here
           else if (from === int64Min && to === int64Max) this.#announced = total;
         },
-        onBody: this.#ear.onBody,
+        onBody: (body) => {
+          text.answer.isJoined ||= this.#ear.ms !== undefined;
+          this.#ear.onBody(body);
+        },
       })) {
         const before = text.answer.rows;
         this.#received += chunk.byteLength;

@@ -30,7 +30,7 @@ import type { FetchedSegment, OpenEnd, Slice, SliceEvent, SliceWork } from "./sl
 /**
  * Fetches a slice whole. One rule covers caps, cuts and retries: when an answer ended early, or may have, the rows that
  * share its last ts_event are dropped and asked for again from exactly that timestamp. So segments are disjoint, and
- * nothing is ever de-duplicated.
+ * no two answers are ever merged.
  *
  * Whoever asks for the next segment before the one in hand is written keeps the network going meanwhile; buffers that
  * are not given back hold it up. Whoever stops ends the answer under way.
@@ -156,7 +156,7 @@ async function* sortedCuts(
       return asker.answer(text, ask, limit);
     }, progressed);
     const several = hasSeveral(true);
-    const { rows, first, leftOut } = text.answer;
+    const { rows, first, leftOut, doubled } = text.answer;
     firstAnswer ??= { rows: rows + leftOut, bytes: asker.received };
     if (expected !== undefined && text.totalRows === expected) break;
     // rows came from behind all that is wanted
@@ -168,7 +168,7 @@ async function* sortedCuts(
     if (!bounds.from && work.countRows === undefined) break;
     if (several || held === undefined || rows > held.rows) {
       // more than one group, the first look at this one, or more of it than before: is there anything behind?
-      const isLimited = limit !== undefined && rows >= leastLimit;
+      const isLimited = limit !== undefined && rows + doubled >= leastLimit;
       const lines = numbers === "given" ? undefined : bagOfText(text.lastGroup());
       const isTorn =
         !several && held?.lines !== undefined && (held.isTorn || !isWithinBag(held.lines, lines!));
@@ -449,13 +449,13 @@ function gather(
 ): SegmentBuilder {
   const { run } = slice;
   const { from, to } = slice.around ?? slice;
-  const { numbers, bounds, stepNs } = routeOf(source, slice.table);
+  const { numbers, bounds, stepNs, pages } = routeOf(source, slice.table);
   const isAsked = bounds.from && bounds.to;
   return new SegmentBuilder({
     run,
     from: from <= int64Min ? undefined : from,
     to: to >= int64Max ? undefined : to,
-    ...{ segmentBytes, mostBytes, unsorted, pool, numbers, stepNs },
+    ...{ segmentBytes, mostBytes, unsorted, pool, numbers, stepNs, mergesDoubles: pages === "none" },
     ...(isAsked ? {} : { leavesOut: { early: !bounds.from, late: !bounds.to } }),
   });
 }

@@ -20,6 +20,8 @@ const newline = 10;
 /** Lines that are no rows that an answer may have, beside one for each row, and those as long as rows are. */
 const mostOddLines = 10_000;
 const leastRowBytes = 128;
+/** Rows that may come twice in an answer, beside as many as it has: what only repeats itself has to end. */
+const mostDoubled = 10_000;
 
 /** A run of whole timestamp groups, cut off the front of the text. */
 export interface Cut {
@@ -43,6 +45,10 @@ export interface AnswerStats {
   firstRows: number;
   /** Rows that were left out, for they lie beyond bounds that were not asked for. */
   leftOut: number;
+  /** Lines that were left out, for they are the one ahead of them once more. */
+  doubled: number;
+  /** Set by the caller once the answer is known to have come in several bodies. */
+  isJoined: boolean;
 }
 
 /** Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. */
@@ -64,6 +70,11 @@ export interface SegmentBuilderOptions {
   readonly stepNs?: bigint;
   /** Bounds that the source was not asked to keep to: rows beyond them are left out. Default: it keeps to both. */
   readonly leavesOut?: { readonly early: boolean; readonly late: boolean };
+  /**
+   * Leaves out a row that is the one ahead of it once more, byte for byte. Not where pages meet: there such a row tells that
+   * places moved, and another one may be hidden. Default: false.
+   */
+  readonly mergesDoubles?: boolean;
   /** Where buffers for the text come from, of at least `segmentBytes`. */
   readonly pool: Pick<BufferPool, "acquire" | "release">;
 }
@@ -136,6 +147,8 @@ export class SegmentBuilder {
   #seenFirstLow = Number.NaN;
   #seenLastHigh = Number.NaN;
   #seenLastLow = Number.NaN;
+  /** No row of the chunk under way was read yet. */
+  #isChunkStart = true;
   /** A row of the answer stands in the text. */
   #isAnyKept = false;
   /** Rows taken in, dropped ones not counted. */
@@ -190,6 +203,7 @@ export class SegmentBuilder {
     buffer.set(chunk, this.#end);
     this.#end += chunk.byteLength;
     if (this.#atAnswerStart && this.#end - this.#unread >= 3) this.#stripByteOrderMark();
+    this.#isChunkStart = true;
     yield* this.#scan();
     // what is held free for numbers stays so
     if (this.#numbers === "given") this.#closeUp();
@@ -307,7 +321,12 @@ export class SegmentBuilder {
         this.#checkBounds();
         const order = this.#compareToLast();
         if (order < 0 && !unsorted) throw new OutOfOrder("a row comes before the row ahead of it");
-        if (order === 0 && !isNumbering) throw this.#duplicate();
+        if (order === 0 && !isNumbering) {
+          if (!this.#isDouble(at, lineEnd)) throw this.#duplicate();
+          this.answer.doubled++;
+          this.#unread = lineEnd + 1;
+          continue;
+        }
         newGroup ||=
           this.#groupTail === 0 &&
           (this.#key.tsLow !== this.#lastLow || this.#key.tsHigh !== this.#lastHigh) &&
@@ -348,6 +367,7 @@ export class SegmentBuilder {
       }
       if (isRow) {
         this.#anyRow = true;
+        this.#isChunkStart = false;
         this.#lastHigh = this.#key.tsHigh;
         this.#lastLow = this.#key.tsLow;
         this.#lastSeqHigh = this.#key.seqHigh;
@@ -587,7 +607,8 @@ export class SegmentBuilder {
     this.#rows -= this.#groupTail;
     this.totalRows -= this.#groupTail;
     this.#groupRows = this.#groupTail = this.#groupLongest = 0;
-    this.answer = { ...emptyAnswer(), leftOut: this.answer.leftOut };
+    const { leftOut, isJoined } = this.answer;
+    this.answer = { ...emptyAnswer(), leftOut, isJoined };
     this.#inFirstGroup = true;
   }
 
@@ -627,10 +648,22 @@ export class SegmentBuilder {
     );
   }
 
+  /** Whether a line with the key of the row ahead of it is that row once more, in the same body. */
+  #isDouble(at: number, lineEnd: number): boolean {
+    const { rows, doubled, isJoined } = this.answer;
+    const isAhead = rows > 0 && this.#groupTail === 0 && !(isJoined && this.#isChunkStart);
+    if (!this.#options.mergesDoubles || !isAhead || doubled >= mostDoubled + rows) return false;
+    // no cut falls between it and a row with its key
+    const stop = this.#scanned - 1;
+    const start = stop - (lineEnd - at);
+    const isWhole = start === 0 || this.#buffer![start - 1] === newline;
+    return start >= 0 && isWhole && this.#buffer!.compare(this.#buffer!, at, lineEnd, start, stop) === 0;
+  }
+
   #duplicate(): RunvaultError {
     const { ts, seq } = this.#key;
     return new RunvaultError("duplicate_row", `two rows share ts_event ${ts} and seq ${seq}`, {
-      hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. Nothing is de-duplicated here.",
+      hint: "Report it to the gateway's operator: it gives two rows the same seq, or sends one again behind others or where its pages meet.",
     });
   }
 
@@ -672,5 +705,8 @@ function stepOf(high: number, low: number, step: number): Instant {
 }
 
 function emptyAnswer(): AnswerStats {
-  return { rows: 0, first: undefined, isRowFirst: false, firstRows: 0, leftOut: 0 };
+  return {
+    ...{ rows: 0, first: undefined, isRowFirst: false, firstRows: 0 },
+    ...{ leftOut: 0, doubled: 0, isJoined: false },
+  };
 }

@@ -231,7 +231,12 @@ export async function answerWithin(
       }
       const { bytes } = answer;
       const rows = await rowsOf(answer.take(), mostAnswerLines, route.numbers);
-      return rows && { rows: rows.filter(isWithin), size: ear.sizeOf(rows.length, bytes), ms: ear.ms };
+      return (
+        rows && {
+          rows: rows.filter((row, at) => isWithin(row) && !isDouble(row, rows[at - 1], route)),
+          ...{ size: ear.sizeOf(rows.length, bytes), ms: ear.ms },
+        }
+      );
     });
   } catch (error) {
     if (!isRefusal(error)) throw error;
@@ -325,6 +330,12 @@ export async function rowsOf(
     rows.push(data && { ...data, line });
   }
   return rows;
+}
+
+/** Whether a row is the one ahead of it once more, as those that are fetched are told: see SegmentBuilder. */
+function isDouble(row: GroupRow | undefined, before: GroupRow | undefined, route: Route): boolean {
+  const isTold = route.numbers === "given" && route.pages === "none";
+  return isTold && row !== undefined && before?.line.equals(row.line) === true;
 }
 
 export function linesOf(text: Buffer): Buffer[] {

@@ -472,6 +472,8 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     },
     onNote: job.onNote ?? (() => {}),
   };
+  // the document that is kept of a run that goes on counts rows as well: none may be more than what is proven
+  const whole = run.final || latest === null ? null : await facts.facts(run, {}, signal);
   latest = await lookAgain(looks, latest);
   /** Shows that no rows lie outside of those here; again, a few times, where the gateway drops rows meanwhile. */
   const proveFilled = async (left = mostBeginnings): Promise<void> => {
@@ -567,7 +569,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     run,
     journal,
     now !== run,
-    { summary, facts: run.final ? latest?.text : undefined },
+    { summary, facts: (run.final ? latest : whole)?.text },
     Object.fromEntries(former),
     warnings,
     signal,

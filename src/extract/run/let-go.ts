@@ -1,9 +1,11 @@
+import { evidenceOf } from "../../archive/manifest/evidence.ts";
 import type { Segment } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
 import { WindowRows } from "../evidence/window-rows.ts";
 import { provenSegments } from "../plan/committed-table.ts";
+import { windowKey } from "../plan/held-window.ts";
 import { routeOf } from "../plan/route.ts";
 import type { RunContext } from "./run-context.ts";
 
@@ -33,18 +35,24 @@ export async function learnSegments(
   const here = new WindowRows(table, journal.held.of(name), read, isKeyed, noEnds);
   for (const isFormer of [true, false]) {
     const some = unproven.filter(({ file }) => journal.held.isCommitted(file) === isFormer);
-    for (const { from, to, distinct, first, last, hash } of await readable(() => here.ofSegments(some))) {
-      if (first === undefined || last === undefined) continue;
-      evidence.of(name).learn({
-        by: "brought",
-        from: from.toString(),
-        to: to.toString(),
-        rows: distinct,
-        first: first.toString(),
-        last: last.toString(),
-        hash,
-        version: isFormer ? ofCommitted : evidence.version,
-      });
+    const version = isFormer ? ofCommitted : evidence.version;
+    for (const segments of Map.groupBy(some, windowKey).values()) {
+      const found = await readable(() => here.ofSegments(segments));
+      // where the rows cannot be read any more, their number is known
+      if (found === null) evidence.of(name).learn(evidenceOf(segments, version));
+      for (const { from, to, distinct, first, last, hash } of found ?? []) {
+        if (first === undefined || last === undefined) continue;
+        evidence.of(name).learn({
+          by: "brought",
+          from: from.toString(),
+          to: to.toString(),
+          rows: distinct,
+          first: first.toString(),
+          last: last.toString(),
+          hash,
+          version,
+        });
+      }
     }
   }
 }
@@ -53,12 +61,12 @@ function noEnds() {
   return { first: undefined, last: undefined };
 }
 
-/** What is read of files; nothing where they are damaged, which is told where they are needed. */
-async function readable<T>(read: () => Promise<T[]>): Promise<T[]> {
+/** What is read of files; null where they are damaged, which is told where they are needed. */
+async function readable<T>(read: () => Promise<T[]>): Promise<T[] | null> {
   try {
     return await read();
   } catch (thrown) {
     if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
-    return [];
+    return null;
   }
 }
