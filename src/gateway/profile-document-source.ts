@@ -184,6 +184,11 @@ export function profileDocumentSource<Request>(
       );
       if (answer !== null) answers.push(answer);
     }
+    // counts of no table at all are not there, rather than counts that leave all tables out
+    if (table === undefined && answers.length === 0) {
+      const message = "the gateway has storage facts of no table";
+      throw new RunvaultError("route_not_found", message, { place: placeOfRun(run) });
+    }
     return await listedFacts(answers, route);
   }
 

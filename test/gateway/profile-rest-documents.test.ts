@@ -200,6 +200,16 @@ test("facts of one table a request are put together", async () => {
   ]);
 });
 
+// a gateway without such a route would be taken for one that counts nothing, and rows that come for more than there are
+test("facts of one table a request, of which there are none of any table, are not there", async () => {
+  await using server = await serveJson(() => ({ status: 404 }));
+  const one = { ...facts, list: undefined, tableParameter: "kind" };
+  const profile = profileOf({ documents: { ...noDocuments, facts: one } }, { described: ["fills", "bars"] });
+  await using gateway = open(server.url, profile);
+  expect(await gateway.facts(run, {})).toBe(null);
+  expect(await gateway.document(run, "facts")).toBe(null);
+});
+
 const errors = {
   code: ["problem", "type"],
   codes: {
