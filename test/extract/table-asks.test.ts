@@ -59,6 +59,23 @@ it("a probe's error shows no control characters, no secrets and no more than 300
   expect(message.length).toBe("asked for one row in [0, 10), the gateway sent ".length + 300);
 });
 
+// what came and was not kept would be forgotten, and a table called whole without it
+it("the caller hears how many rows a probe or a small answer brought, and of what times", async () => {
+  const row = (ts: number) => Buffer.from(`{"ts_event":"${ts}","seq":"${ts}"}\n`);
+  const { asks } = asksOf([row(3), row(4), row(7)]);
+  const came: unknown[] = [];
+  const heard = {
+    ...asks,
+    onCame: (_: TableAsks, window: object, rows: number) => came.push({ ...window, rows }),
+  };
+  await probe(heard, within);
+  await rowsWithin(heard, within);
+  expect(came).toEqual([
+    { from: 3n, to: 4n, rows: 1 },
+    { from: 3n, to: 8n, rows: 3 },
+  ]);
+});
+
 it("rows of a window are not held beyond 128 MiB", async () => {
   const { asks, taken } = asksOf(times(200, Buffer.alloc(mebibyte, "\n")));
   expect(await rowsWithin(asks, within)).toBe(undefined);

@@ -279,8 +279,9 @@ async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promis
   return from < to && (await probe(asksOf(slice, work), { from, to })) !== undefined;
 }
 
-function asksOf({ run, table }: Slice, { source, retry, signal }: SliceWork): TableAsks {
-  return { source, run, table, retry, signal };
+function asksOf({ run, table }: Slice, { source, retry, signal, onLost }: SliceWork): TableAsks {
+  const onCame: TableAsks["onCame"] = (asks, window, rows) => onLost?.(asks.table.name, window, rows);
+  return { source, run, table, retry, signal, onCame };
 }
 
 /**

@@ -24,8 +24,8 @@ export interface TableAsks {
   readonly table: Table;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
-  /** Hears of each row that a probe was given, of whichever table it asked for. */
-  readonly onProbed?: ((asks: TableAsks, ts: Nanoseconds) => void) | undefined;
+  /** Hears how many rows an answer brought, of whichever table it asked for, from the first one's time to the last one's. */
+  readonly onCame?: ((asks: TableAsks, window: Window, rows: number) => void) | undefined;
 }
 
 /** Answers that are small enough to be asked for anew when they were cut. */
@@ -82,7 +82,7 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
         }
         if (ts !== undefined && (ts < from || ts >= to))
           throw notAsAsked(window, text, coarseBoundsText(ts, window, route.stepNs));
-        if (ts !== undefined) asks.onProbed?.(asks, ts);
+        if (ts !== undefined) asks.onCame?.(asks, { from: ts, to: ts + 1n }, 1);
         return { ts, line: text };
       }
       return undefined;
@@ -230,13 +230,22 @@ export async function answerWithin(
         if (answer.bytes > mostAnswerBytes) return undefined;
       }
       const { bytes } = answer;
-      const rows = await rowsOf(answer.take(), mostAnswerLines, route.numbers);
-      return (
-        rows && {
-          rows: rows.filter((row, at) => isWithin(row) && !isDouble(row, rows[at - 1], route)),
-          ...{ size: ear.sizeOf(rows.length, bytes), ms: ear.ms },
-        }
-      );
+      const all = await rowsOf(answer.take(), mostAnswerLines, route.numbers);
+      if (all === undefined) return undefined;
+      const rows = all.filter((row, at) => isWithin(row) && !isDouble(row, all[at - 1], route));
+      const times = rows.flatMap((row) => row?.ts_event ?? []);
+      const [first] = times;
+      if (first !== undefined) {
+        const ends = times.reduce(
+          (a, ts) => ({ from: ts < a.from ? ts : a.from, to: ts > a.to ? ts : a.to }),
+          {
+            from: first,
+            to: first,
+          },
+        );
+        asks.onCame?.(asks, { ...ends, to: ends.to + 1n }, times.length);
+      }
+      return { rows, size: ear.sizeOf(all.length, bytes), ms: ear.ms };
     });
   } catch (error) {
     if (!isRefusal(error)) throw error;

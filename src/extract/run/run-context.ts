@@ -60,9 +60,9 @@ export interface RunContext {
 export function asksOf(table: Table, { run, work, evidence }: RunContext): TableAsks {
   const { source, retry, signal } = work;
   const { instanceId, runId, final } = run;
-  const onProbed: TableAsks["onProbed"] = (asks, ts) => {
+  const onCame: TableAsks["onCame"] = (asks, window, rows) => {
     // a made-up run is asked for as well
-    if (asks.run.runId === runId) evidence.sent(asks.table.name, { from: ts, to: ts + 1n }, 1);
+    if (asks.run.runId === runId) evidence.sent(asks.table.name, window, rows);
   };
-  return { source, run: { instanceId, runId, final }, table, retry, signal, onProbed };
+  return { source, run: { instanceId, runId, final }, table, retry, signal, onCame };
 }
