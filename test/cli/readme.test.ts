@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from "node:fs";
-import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { exit, exitPrecedence, worthRetrying } from "../../src/model/error.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -33,22 +32,6 @@ test("the README's snippets name npm scripts that there are", () => {
 });
 
 describe("the documents", () => {
-  test.each([
-    "README.md",
-    "docs/ARCHITECTURE.md",
-    "docs/ADD_A_TABLE.md",
-    "docs/proof.md",
-    "docs/reliability.md",
-    "docs/performance.md",
-  ])("%s links to files that there are", (document) => {
-    const text = readFileSync(fromRoot(document), "utf8");
-    const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)].map(([, link]) =>
-      posix.join(posix.dirname(document), link!),
-    );
-    const missing = links.filter((link) => !existsSync(fromRoot(link)));
-    expect(missing).toEqual([]);
-  });
-
   test("the map names the packages that there are, and every one of them", () => {
     const [, section = ""] = readFileSync(fromRoot("docs/ARCHITECTURE.md"), "utf8").split(
       /^## Dependencies$/m,

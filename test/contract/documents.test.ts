@@ -1,10 +1,11 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { inProject } from "../fixtures/command/project.ts";
 
 const read = (file: string) => readFileSync(inProject(file), "utf8");
-const decisions = globSync("docs/decisions/*.md", { cwd: inProject(".") });
+const documents = globSync("docs/**/*.md", { cwd: inProject(".") });
+const decisions = documents.filter((file) => file.startsWith("docs/decisions/"));
 const sources = globSync("src/**/*.ts", { cwd: inProject(".") });
 const names = new Set(sources.map((file) => basename(file)));
 
@@ -20,7 +21,7 @@ function isThere(file: string): boolean {
 }
 
 describe("documents name files that there are", () => {
-  const documents = [
+  const namers = [
     "docs/WALK.md",
     "docs/ARCHITECTURE.md",
     "docs/ADD_A_TABLE.md",
@@ -29,7 +30,7 @@ describe("documents name files that there are", () => {
     ...decisions,
   ];
 
-  test.each(documents)("%s", (document) => {
+  test.each(namers)("%s", (document) => {
     expect(filesIn(read(document)).filter((file) => !isThere(file))).toEqual([]);
   });
 
@@ -41,12 +42,60 @@ describe("documents name files that there are", () => {
     expect(folders.filter((folder) => !existsSync(inProject(folder)))).toEqual([]);
   });
 
-  test("every decision is in the index, and the other way around", () => {
-    const indexed = [...read("docs/decisions/README.md").matchAll(/\]\(([\w-]+\.md)\)/g)].map(
+  test("every document is in the index, and the other way around", () => {
+    const indexed = [...read("docs/README.md").matchAll(/\]\(((?:decisions\/)?[\w-]+\.md)\)/g)].map(
       ([, file]) => file!,
     );
-    const there = decisions.map((file) => basename(file)).filter((file) => file !== "README.md");
+    const there = documents.map((file) => file.slice("docs/".length)).filter((file) => file !== "README.md");
     expect(indexed.sort()).toEqual(there.sort());
+  });
+});
+
+/** The addresses that GitHub gives the headings of a document. */
+function anchors(file: string): Set<string> {
+  const headings = read(file)
+    .replace(/```.*?```/gs, "")
+    .matchAll(/^#+ (.*)$/gm);
+  return new Set(
+    [...headings].map(([, heading]) =>
+      heading!
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
+
+function isLinked(file: string, anchor: string | undefined): boolean {
+  if (!existsSync(inProject(file))) return false;
+  return anchor === undefined || !file.endsWith(".md") || anchors(file).has(anchor);
+}
+
+// a renamed heading or document would leave links that lead nowhere
+describe("links lead to documents and headings that there are", () => {
+  test.each([
+    ...documents,
+    ...globSync("{*,bench/*,test/*,notebooks/*,pipelines/*}.md", { cwd: inProject(".") }),
+  ])("%s", (document) => {
+    const links = read(document)
+      .replace(/```.*?```/gs, "")
+      .matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g);
+    const lost = [...links].filter(
+      ([, file, anchor]) =>
+        !isLinked(file === "" ? document : posix.join(posix.dirname(document), file!), anchor),
+    );
+    expect(lost.map(([link]) => link)).toEqual([]);
+  });
+
+  test("sources, tests and scripts name documents that there are", () => {
+    const lost = globSync("{src,test,scripts,bench,proto}/**/*.{ts,sql,proto,patch}", {
+      cwd: inProject("."),
+    }).flatMap((source) =>
+      [...read(source).matchAll(/\bdocs\/[\w/.-]+\.md(?:#([\w-]+))?/g)]
+        .filter(([link, anchor]) => !isLinked(link.split("#")[0]!, anchor))
+        .map(([link]) => `${source}: ${link}`),
+    );
+    expect(lost).toEqual([]);
   });
 });
 
