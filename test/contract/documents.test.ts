@@ -91,7 +91,7 @@ describe("links lead to documents and headings that there are", () => {
     const lost = globSync("{src,test,scripts,bench,proto}/**/*.{ts,sql,proto,patch}", {
       cwd: inProject("."),
     }).flatMap((source) =>
-      [...read(source).matchAll(/\bdocs\/[\w/.-]+\.md(?:#([\w-]+))?/g)]
+      [...read(source).matchAll(/\b(?:docs|bench|test)\/[\w/.-]+\.md(?:#([\w-]+))?/g)]
         .filter(([link, anchor]) => !isLinked(link.split("#")[0]!, anchor))
         .map(([link]) => `${source}: ${link}`),
     );

@@ -77,9 +77,9 @@ export function openStatementRunner(limits: Limits, session: Session): Statement
 }
 
 /**
- * What the process of a statement may allocate, in mebibytes. DuckDB's operators take up to 1.7 times the memory at which
- * they spill, and end well: docs/performance.md has what was measured. With nothing to do the process has 670, most of
- * which it never touches; each thread adds its stack.
+ * How much memory a statement's process may allocate, in mebibytes. DuckDB's operators take up to 1.7 times the memory
+ * at which they spill, and still succeed; bench/README.md has the measurements. An idle process has 670, most of which it
+ * never touches, and each thread adds its stack.
  */
 function processMebibytes({
   memory,

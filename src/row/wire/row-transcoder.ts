@@ -70,9 +70,9 @@ const chunkBytes = 512 * 1024;
 const valueBytes = 32;
 
 /**
- * Turns the protobuf rows of a page into canonical lines, straight from wire to text. A row becomes no object, for
- * objects take several times as long (docs/performance.md); what is written is decided by the message's descriptor
- * alone, so a new column needs no code.
+ * Turns the protobuf rows of a page into canonical lines, straight from wire to text. No row becomes an object,
+ * because objects take several times as long (bench/README.md). The message's descriptor alone decides what is written,
+ * so a new column needs no code.
  *
  * Fields may come in any order and are written in that of the descriptor; those left out are zero and written as such.
  * A field that the contract does not know is drift: it goes to the line's end under `#` and its number, with its bytes
