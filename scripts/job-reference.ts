@@ -41,7 +41,7 @@ function rowsOf(schema: JsonSchema, path: string, isMap: boolean): readonly stri
     const isKnown = [inside.default, inside.const].some(
       (value) => JSON.stringify(value) === JSON.stringify(example),
     );
-    const shown = example === undefined || isParent || isKnown ? "" : `; for example ${code(example)}`;
+    const shown = example === undefined || isParent || isKnown ? "" : `; e.g. ${code(example)}`;
     return [
       `| \`${name}\` | ${kindOf(inside)} | ${isParent && !isNeeded ? "–" : otherwise} | ${cell(inside.description ?? "")}${shown} |`,
       ...rowsOf(inside, `${name}.`, inside.properties !== undefined),

@@ -14,7 +14,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const table = docsTable();
 
-test("docs/profiles.md has a row of each fault", () => {
+test("page-faults.md has a row of each fault", () => {
   expect([...table.keys()]).toEqual(Object.keys(pageFaults));
 });
 

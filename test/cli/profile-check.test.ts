@@ -52,7 +52,15 @@ describe("docs/profiles.md", () => {
     expect(wrong.stdout).toBe(first);
     expect(wrong.status).toBe(4);
     const right = await check(acme);
-    expect(right.stdout).toBe(whole);
+    // the document leaves lines out
+    const parts = whole!.split(/^ +…\n/m);
+    let rest = right.stdout;
+    for (const part of parts) {
+      expect(rest).toContain(part);
+      rest = rest.slice(rest.indexOf(part) + part.length);
+    }
+    expect(right.stdout.startsWith(parts[0]!)).toBe(true);
+    expect(rest).toBe("");
     expect(right.status).toBe(0);
     const unread = await check(acme.replace("quantity: qty", "quantitty: qty"));
     expect(unread.stderr).toBe(load);

@@ -10,9 +10,9 @@ import {
   gatewaysOf,
 } from "../fixtures/foreign/foreign-outcomes.ts";
 
-/** The cells of the table in docs/, by fault; test/all/foreign-outcomes.test.ts, which writes it, tries every one of them. */
+/** The cells of the table of outcomes, by fault; test/all/foreign-outcomes.test.ts, which writes it, tries every one of them. */
 const table = new Map(
-  readFileSync(inProject("docs/foreign-gateways.md"), "utf8")
+  readFileSync(inProject("test/fixtures/foreign/outcomes.md"), "utf8")
     .split("\n")
     .filter((line) => line.startsWith("| "))
     .map((line) => line.slice(2, -2).split(" | "))
@@ -31,7 +31,7 @@ const tried = Object.keys(foreignFaults).flatMap((fault, nth) => {
   return (fault === "no fault" ? names : seldomFirst.slice(0, 1)).map((name) => ({ fault, name }));
 });
 
-describe("a gateway that speaks nothing of the contract comes to what docs/ says", () => {
+describe("a gateway that speaks nothing of the contract has the outcome in the table", () => {
   test.each(tried)("$fault: $name", async ({ fault, name }) => {
     expect(await foreignOutcome(fault, name)).toBe(cellOf(fault, name));
   });

@@ -16,7 +16,7 @@ const names = Object.keys(schemes) as Scheme[];
 // each fault of one scheme, with a total: test/all/page-faults.test.ts tries all, and without
 const tried = Object.keys(pageFaults).map((fault, nth) => ({ fault, scheme: names[nth % names.length]! }));
 
-test.each(tried)("pages by $scheme, $fault: as docs/profiles.md says", async ({ fault, scheme }) => {
+test.each(tried)("pages by $scheme, $fault: as page-faults.md says", async ({ fault, scheme }) => {
   const { outcome, said } = await pageOutcome(fault, scheme, true, folder);
   expect(outcome, said).toBe(cellOf(docsTable().get(fault)?.[0], scheme));
   // what is missing is told with both figures

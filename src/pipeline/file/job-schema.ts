@@ -78,10 +78,10 @@ export function jobSchema(place: JobPlace) {
   const token = map({
     file: key(
       path.optional(),
-      "file that holds the token alone; read anew for each execution",
+      "file with nothing but the token; read again for each execution",
       "/run/secrets/gateway",
     ),
-    env: key(setVariable.optional(), "environment variable that holds the token", "GATEWAY_TOKEN"),
+    env: key(setVariable.optional(), "environment variable with the token", "GATEWAY_TOKEN"),
   })
     .check(...oneGiven("file", "env", "must be either { file: PATH } or { env: NAME }"))
     .transform(
@@ -100,7 +100,7 @@ export function jobSchema(place: JobPlace) {
       "requests started per second, retries included",
       20,
     ),
-    answers: key(wholeNumber(1, 256).default(4), "row answers that are open at the same time", 4),
+    answers: key(wholeNumber(1, 256).default(4), "row answers open at the same time", 4),
     retries: key(wholeNumber(0, 1000).default(5), "how often a failed request is tried again", 5),
     connect: key(waitTime.prefault("10s"), "longest wait for a connection", "10s"),
     headers: key(waitTime.prefault("60s"), "longest wait for an answer to begin", "60s"),
@@ -108,21 +108,20 @@ export function jobSchema(place: JobPlace) {
     document: key(waitTime.prefault("2m"), "longest time for a whole list or document to arrive", "2m"),
     min_rate: key(
       byteRate.optional(),
-      "least bytes of rows per second (B, KB or MB, powers of 1024); a slower table is left for the next execution; " +
-        "without it any rate will do",
+      "least bytes of rows per second; a slower table is left for the next execution",
       "64KB",
     ),
     bytes: key(
       byteSize.optional(),
-      "most row text that one execution fetches (MB or GB, powers of 1024); without it there is no limit",
+      "most text of rows that one execution fetches; no limit by default",
       "20GB",
     ),
   });
 
   const tls = map({
-    ca: key(path.optional(), "CA certificates to trust instead of the system's, PEM file", "ca.pem"),
-    cert: key(path.optional(), "client certificate, PEM file; needs key", "client.pem"),
-    key: key(path.optional(), "private key of the client certificate, PEM file; needs cert", "client.key"),
+    ca: key(path.optional(), "CA certificates to trust instead of the system's (PEM)", "ca.pem"),
+    cert: key(path.optional(), "client certificate (PEM); needs key", "client.pem"),
+    key: key(path.optional(), "its private key (PEM); needs cert", "client.key"),
   })
     .check(
       z.refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
@@ -144,50 +143,46 @@ export function jobSchema(place: JobPlace) {
     ),
     source_alias: key(
       anyOf(gatewayAddress, "addresses").prefault([]),
-      "other addresses of the same gateway, from which the archive may hold runs already",
+      "other addresses of the same gateway, used for runs archived before",
       ["http://10.0.0.7:8080/api/v1"],
     ),
     transport: key(
       oneOf(transportChoices).default("auto"),
-      "protocol to use; auto finds out what the gateway offers",
+      "protocol; auto finds out what the gateway offers",
       "auto",
     ),
     adapter: key(
       modulePath.optional(),
-      "module that speaks to the gateway in the built-in client's place, beside this file",
+      "module to use instead of the built-in client (docs/library.md)",
       "./my-gateway.ts",
     ),
     token: token.optional(),
     token_header: key(
       headerName.optional(),
-      "header that carries the token; without it Authorization, as a bearer token",
+      "header for the token; by default Authorization, as a bearer token",
       "X-Api-Key",
     ),
     tls: tls.optional(),
-    profile: key(
-      path.optional(),
-      "profile of a gateway that differs from what runvault expects; docs/profiles.md has its form",
-      "acme.yaml",
-    ),
-    budget: key(budget.prefault({}), "how hard the gateway may be worked", { rps: 20, answers: 4 }),
+    profile: key(path.optional(), "profile of a gateway that differs (docs/profiles.md)", "acme.yaml"),
+    budget: key(budget.prefault({}), "limits on the load for the gateway", { rps: 20, answers: 4 }),
     compression: key(
       trueOrFalse.default(true),
-      "whether to ask for compressed answers (never from this machine itself)",
+      "ask for compressed answers, except from this machine itself",
       true,
     ),
     accept_unframed: key(
       trueOrFalse.default(false),
-      "whether to accept uncompressed rows without Content-Length or chunks, although a truncated answer would look complete",
+      "accept uncompressed rows without Content-Length or chunks, although a cut answer would look complete",
       false,
     ),
     keeps: key(
       age.optional(),
-      "how long the gateway remembers a finished run; runs that are about to be forgotten come first, and are told of",
+      "how long the gateway keeps a finished run; runs about to expire are archived first and reported",
       "14d",
     ),
     finished_status: key(
       anyOf(words, "words").prefault([]),
-      "the gateway's own words for a run that has ended, beside FINISHED and FAILED",
+      "the gateway's own words for a run that has ended, besides FINISHED and FAILED",
       ["COMPLETED", "STOPPED"],
     ),
   });
@@ -195,23 +190,22 @@ export function jobSchema(place: JobPlace) {
   const runs = map({
     instances: key(
       someOf(instanceGlob, "instances").prefault(["*"]),
-      "instances whose runs are taken; * stands for any characters, ? for one; a name without them must exist",
+      "instances to archive; * stands for any characters, ? for one; a name without them must exist",
       ["alpha-*", "beta-2"],
     ),
     status: key(
       someOf(oneOf(["finished", "failed", "growing"]), "statuses").default(["finished", "failed", "growing"]),
-      "which runs are taken, by what they are at the start: finished, failed, or growing (still going on: up to now)",
+      "which runs to archive: finished, failed, or growing (still going on)",
       ["finished", "failed"],
     ),
     ended_within: key(
       age.optional(),
-      "only runs that ended no longer ago than this; older ones only where the archive holds them unproven; without it " +
-        "runs of any age",
+      "only runs that ended at most this long ago, and older ones that are not proven yet",
       "30d",
     ),
     exclude: key(
       anyOf(runGlob, "INSTANCE/RUN patterns").prefault([]),
-      "runs that are never taken, INSTANCE/RUN, with * and ?",
+      "runs to leave out, INSTANCE/RUN, with * and ?",
       ["*/2022-01-01-001"],
     ),
   });
@@ -220,28 +214,24 @@ export function jobSchema(place: JobPlace) {
     tables: key(tables.default("all"), "tables to export: all, or a list", ["fills", "equity"]),
     symbols: key(
       someOf(words, "symbols").optional(),
-      "only rows of these symbols; tables without symbols, such as equity, are exported whole",
+      "only rows of these symbols; tables without symbols are exported whole",
       ["BTC-PERP"],
     ),
-    last: key(
-      age.optional(),
-      "only rows whose ts_event is no older than this at the start of the execution; without it all rows",
-      "7d",
-    ),
+    last: key(age.optional(), "only rows no older than this at the start of the execution", "7d"),
     format: key(
       oneOf(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]).optional(),
-      "format of the files; without it by the ending of out",
+      "format of the files; by default from the ending of out",
       "duckdb",
     ),
     out: key(
       path,
-      "file for one table or for duckdb, else a folder; replaced as a whole at each execution that changed its rows",
+      "file for one table or duckdb, else a folder; replaced completely when its rows change",
       "/data/week.duckdb",
     ),
-    partition: key(oneOf(partitions).optional(), "run: one file per table and run, in the folder out", "run"),
+    partition: key(oneOf(partitions).optional(), "run: one file per table and run", "run"),
     decimals: key(
       oneOf(decimalForms).default("exact"),
-      "prices, quantities and money as decimals, or as doubles",
+      "prices, quantities and money as decimals or doubles",
       "double",
     ),
   }).transform((value, context) => {
@@ -274,22 +264,22 @@ export function jobSchema(place: JobPlace) {
         /^\d{1,20}(?:\.\d{1,18})?$/,
         (value) => value,
       ).optional(),
-      "largest difference that is no break, exactly; without it 0, and for inverse contracts 0.000000001 a fill",
+      "largest difference that is not a break; by default 0, for inverse contracts 0.000000001 a fill",
       "0.000000001",
     ),
     accounting: key(
       oneOf(["auto", "spot", "margin"]).default("auto"),
-      "how cash and position_value are kept; auto finds out which of the two holds",
+      "how cash and position_value are kept; auto finds out",
       "margin",
     ),
     fill_order: key(
       oneOf(["auto", "key", "trade_id"]).default("auto"),
-      "order of fills that share an instant; auto finds out which holds",
+      "order of fills with the same timestamp; auto finds out",
       "trade_id",
     ),
     instruments: key(
       path.optional(),
-      "file that says what the rows do not of instruments; docs/instruments.md has its form",
+      "facts about instruments that rows lack (docs/instruments.md)",
       "instruments.yaml",
     ),
   });
@@ -297,18 +287,17 @@ export function jobSchema(place: JobPlace) {
   const after = map({
     verify: key(
       oneOf(["nothing", "changed", "deep"]).default("changed"),
-      "what is checked in the archive after the work: nothing, the files of the runs that changed, or (deep) these down to their rows",
+      "what to check afterwards: nothing, the files of runs that changed, or (deep) their rows, too",
       "deep",
     ),
     reconcile: key(
       reconciliation.optional(),
-      "runs that this execution committed are reconciled: the job fails where the books of one do not balance; without it " +
-        "they are not",
+      "reconcile the runs that this execution committed; the job fails if books do not balance",
       { instruments: "instruments.yaml" },
     ),
     exports: key(
       z.array(oneExport, { error: "must be a list of exports" }).prefault([]),
-      "what is exported after the commit",
+      "files to export after the commit",
       [{ tables: ["fills"], out: "/data/fills.parquet" }],
     ),
   });
@@ -325,7 +314,7 @@ export function jobSchema(place: JobPlace) {
           return value.trim().split(/\s+/).join(" ");
         },
       ),
-      "when it starts, five fields: minute, hour, day of the month, month, day of the week",
+      "when it starts: minute, hour, day of the month, month, day of the week",
       "15 2 * * *",
     ),
     timezone: key(
@@ -334,27 +323,27 @@ export function jobSchema(place: JobPlace) {
         if (fault !== null) raise(fault, { near: "zones" });
         return value;
       }),
-      "time zone of cron, an IANA name; there is no default, for a server's own is seldom what is meant",
+      "IANA time zone of cron",
       "Europe/Berlin",
     ),
     jitter: key(
       waitTimeOrNone.prefault("0s"),
-      "each start is put off by a random time up to this, so that many jobs do not begin at once",
+      "delays each start by a random time up to this, so that jobs do not all begin at once",
       "10m",
     ),
     deadline: key(
       waitTime.optional(),
-      "how long an execution may take; what is left is done by the next one; without it there is no limit",
+      "how long an execution may take; the next one continues; no limit by default",
       "5h",
     ),
     grace: key(
       waitTimeOrNone.prefault("5m"),
-      "how long what has begun may take to finish after the deadline, or after SIGTERM",
+      "how long work under way may take to finish after the deadline or SIGTERM",
       "5m",
     ),
     catch_up: key(
       waitTimeOrNone.prefault("0s"),
-      "a missed start is made up for, once, up to this late; 0s never makes up for one",
+      "make up for a missed start, once, if it is at most this late; 0s: never",
       "20h",
     ),
   });
@@ -366,14 +355,14 @@ export function jobSchema(place: JobPlace) {
       .optional()
       .meta({
         description:
-          "GET of URL/start when an execution begins, of URL when it succeeded, of URL/fail when it failed",
+          "GET of URL/start when an execution begins, URL when it succeeded, URL/fail when it failed",
         examples: [{ url_env: "HEARTBEAT_URL" }],
       }),
     webhook: map({
       url_env: key(addressVariable, "environment variable that holds the address", "ALERT_URL"),
       on: key(
         someOf(oneOf(["worse", "mended"]), "worse and mended").default(["worse", "mended"]),
-        "what is told: what changed for the worse, what was mended",
+        "which changes to report: worse, mended",
         ["worse"],
       ),
     })
@@ -391,17 +380,17 @@ export function jobSchema(place: JobPlace) {
           ...rest,
         ])
         .optional(),
-      "program that gets the same document on standard input, with its arguments; no shell; a program with a / in its " +
-        "name is looked for from the folder of this file on, others in PATH",
+      "program with its arguments, without a shell, that gets the same document on standard input; a / in its name makes " +
+        "it relative to this file's folder",
       ["/usr/local/bin/page", "--team", "quant"],
     ),
-    remind: key(age.prefault("7d"), "after how long trouble that goes on is told again", "7d"),
+    remind: key(age.prefault("7d"), "how long until continuing trouble is reported again", "7d"),
   });
 
   const metrics = map({
     textfile: key(
       metricsFile.optional(),
-      "file for node_exporter's textfile collector, replaced as a whole; must end in .prom",
+      "file for node_exporter's textfile collector; must end in .prom",
       "/var/lib/node_exporter/runvault.prom",
     ),
     pushgateway: key(
@@ -414,7 +403,7 @@ export function jobSchema(place: JobPlace) {
       ...oneGiven("textfile", "pushgateway", "must be either { textfile: PATH } or { pushgateway: URL }"),
     )
     .meta({
-      description: "where figures of each execution go",
+      description: "where to write the figures of each execution",
       examples: [{ textfile: "/var/lib/node_exporter/runvault.prom" }],
       ...exactlyOne("textfile", "pushgateway"),
     });
@@ -424,7 +413,7 @@ export function jobSchema(place: JobPlace) {
       z.literal(jobVersion, {
         error: `must be ${jobVersion}, the version of job files that this runvault reads`,
       }),
-      "version of this form of job file",
+      "version of the format of job files",
       jobVersion,
     ),
     name: key(
@@ -433,67 +422,56 @@ export function jobSchema(place: JobPlace) {
       "nightly",
     ),
     gateway: key(gateway, "where runs come from", { url: "https://gateway.example.com/api/v1" }),
-    archive: key(path, "folder of the archive; made where there is none", "/data/archive"),
+    archive: key(path, "folder of the archive; created if missing", "/data/archive"),
     scratch: key(
       path.optional(),
-      "folder for rows fetched but not yet committed, and half-written files, if not in the archive itself",
+      "folder for unfinished work, if not in the archive itself",
       "/fast/scratch",
     ),
     run: key(exactRun.optional(), "one exact run, INSTANCE/RUN, instead of runs", "alpha-1/2022-01-01-001"),
-    runs: key(runs.optional(), "which runs are archived", { instances: ["alpha-*"] }),
-    tables: key(tables.default("all"), "tables that are archived: all, or a list; always whole tables", [
-      "fills",
-      "orders",
-    ]),
+    runs: key(runs.optional(), "which runs to archive", { instances: ["alpha-*"] }),
+    tables: key(tables.default("all"), "tables to archive: all, or a list", ["fills", "orders"]),
     empty: key(
       anyOf(oneOf(tableWords), "tables").prefault([]),
-      "tables that are meant to have no rows, where the gateway cannot prove it",
+      "tables that rightly have no rows, where the gateway cannot prove it",
       ["factors"],
     ),
-    parallel_runs: key(wholeNumber(1, 64).default(4), "runs that are fetched at the same time", 4),
-    per_run: key(
-      waitTime.prefault("1h"),
-      "longest time for one run, so that none holds up the night; the next execution continues it",
-      "1h",
-    ),
-    settle: key(
-      waitTimeOrNone.prefault("60s"),
-      "least age of the rows that are taken from a growing run",
-      "60s",
-    ),
+    parallel_runs: key(wholeNumber(1, 64).default(4), "runs fetched at the same time", 4),
+    per_run: key(waitTime.prefault("1h"), "longest time for one run; the next execution continues it", "1h"),
+    settle: key(waitTimeOrNone.prefault("60s"), "least age of rows taken from a growing run", "60s"),
     recheck: key(
       age.prefault("7d"),
-      "where the gateway has no storage_version: how long after its last check an archived run is asked about again",
+      "without storage versions: how long after its last check a run is asked about again",
       "7d",
     ),
     require: key(
       oneOf(["any", "counted", "hashed"]).default("any"),
-      "weakest proof that counts: any, counted (by the gateway's storage facts) or hashed (by its row checksums)",
+      "weakest proof that counts: any, counted (by storage facts) or hashed (by row checksums)",
       "counted",
     ),
     final_pass: key(
       oneOf(["rows", "counts"]).default("rows"),
-      "how a run that became final is compared with the gateway: its rows once more, or counts alone",
+      "how a run that became final is compared with the gateway: by its rows, or by counts alone",
       "counts",
     ),
     widen: key(
       oneOf(["auto", "never"]).optional(),
-      "auto: a column that a value does not fit is widened in the whole archive; never: its table stays INCOMPLETE; " +
-        "without it auto for a new archive and never for an existing one",
+      "auto widens a column that a value does not fit, in the whole archive; with never its table is INCOMPLETE; by default " +
+        "auto for a new archive, never for an existing one",
       "auto",
     ),
-    after: key(after.prefault({}), "what happens once the runs are archived", { verify: "changed" }),
-    schedule: key(schedule.optional(), "when it starts; without it only `runvault run` starts it", {
+    after: key(after.prefault({}), "what to do after archiving", { verify: "changed" }),
+    schedule: key(schedule.optional(), "when it starts; without a schedule only `runvault run` starts it", {
       cron: "15 2 * * *",
       timezone: "Europe/Berlin",
     }),
-    notify: key(notify.prefault({}), "who is told of what changed", { webhook: { url_env: "ALERT_URL" } }),
+    notify: key(notify.prefault({}), "who hears about changes", { webhook: { url_env: "ALERT_URL" } }),
     metrics: metrics.optional(),
     keep: key(
       map({
-        jobs: key(age.prefault("90d"), "how long records of executions are kept", "90d"),
+        jobs: key(age.prefault("90d"), "how long to keep records of executions", "90d"),
       }).prefault({}),
-      "how long what executions leave behind is kept",
+      "how long to keep what executions leave behind",
       { jobs: "90d" },
     ),
   })
