@@ -35,15 +35,10 @@ function rowsOf(schema: JsonSchema, path: string, isMap: boolean): readonly stri
   return Object.entries(schema.properties ?? {}).flatMap(([key, inside]) => {
     const name = `${path}${key}`;
     const isNeeded = schema.required?.includes(key) === true;
-    const [example] = inside.examples ?? [];
     const otherwise = isNeeded ? "needed" : inside.default === undefined ? "–" : code(inside.default);
     const isParent = inside.properties !== undefined || inside.items?.properties !== undefined;
-    const isKnown = [inside.default, inside.const].some(
-      (value) => JSON.stringify(value) === JSON.stringify(example),
-    );
-    const shown = example === undefined || isParent || isKnown ? "" : `; e.g. ${code(example)}`;
     return [
-      `| \`${name}\` | ${kindOf(inside)} | ${isParent && !isNeeded ? "–" : otherwise} | ${cell(inside.description ?? "")}${shown} |`,
+      `| \`${name}\` | ${kindOf(inside)} | ${isParent && !isNeeded ? "–" : otherwise} | ${cell(inside.description ?? "")} |`,
       ...rowsOf(inside, `${name}.`, inside.properties !== undefined),
       ...rowsOf(inside.items ?? {}, `${name}.N.`, inside.items?.properties !== undefined),
     ];
