@@ -200,7 +200,7 @@ export function jobSchema(place: JobPlace) {
     ),
     ended_within: key(
       age.optional(),
-      "only runs that ended at most this long ago, and older ones that are not proven yet",
+      "only runs that ended at most this long ago, and older ones that the archive holds unproven",
       "30d",
     ),
     exclude: key(
