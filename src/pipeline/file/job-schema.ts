@@ -143,7 +143,7 @@ export function jobSchema(place: JobPlace) {
     ),
     source_alias: key(
       anyOf(gatewayAddress, "addresses").prefault([]),
-      "other addresses of the same gateway, used for runs archived before",
+      "other addresses of this gateway, under which runs may be archived already",
       ["http://10.0.0.7:8080/api/v1"],
     ),
     transport: key(
