@@ -4,6 +4,7 @@ const names = [
   "checksum",
   "export",
   "metrics",
+  "peers",
   "profiles",
   "rpc",
   "serve",
