@@ -4,15 +4,15 @@ import { readFileSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { start } from "../fixtures/command/command-process.ts";
 import { builtMain, inProject } from "../fixtures/command/project.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 
-const [, lines = ""] =
-  /^## From nothing to a scheduled job\n\n```sh\n(.*?)^```$/ms.exec(
-    readFileSync(inProject("README.md"), "utf8"),
-  ) ?? [];
+const readme = readFileSync(inProject("README.md"), "utf8");
+const [, lines = ""] = /^## Every night\n\n```sh\n(.*?)^```$/ms.exec(readme) ?? [];
+const [, status = ""] = /^`(npx runvault status [^`]*)`/m.exec(readme) ?? [];
 
 let folder: string;
 beforeAll(async () => {
@@ -25,19 +25,25 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-describe("the README's lines from nothing to a scheduled job", () => {
-  test("are ten", () => {
-    expect(lines.trimEnd().split("\n")).toHaveLength(10);
+describe("the README's lines for every night", () => {
+  test("are four", () => {
+    expect(lines.trimEnd().split("\n")).toHaveLength(4);
   });
 
   test("end in an archive of proven runs and units that systemd takes", { timeout: 120_000 }, async () => {
     const { PATH = "", NODE_COMPILE_CACHE = "" } = process.env;
-    // with jobs, as a shell at a terminal has them
-    const child = spawn("bash", ["-emu"], {
+    const gateway = start(["simulate", "--rows", "2000"], { RUNVAULT_CACHE: join(folder, "cache") });
+    onTestFinished(async () => {
+      gateway.child.kill("SIGTERM");
+      await gateway.finished;
+    });
+    const address = await gateway.firstLine();
+    const child = spawn("bash", ["-eu"], {
       cwd: folder,
       env: {
         ...{ NODE: process.execPath, MAIN: builtMain, NODE_COMPILE_CACHE, HOME: folder },
-        RUNVAULT_CACHE: join(folder, "cache"),
+        RUNVAULT_GATEWAY: address,
+        RUNVAULT_ARCHIVE: join(folder, "archive"),
         TZ: "Australia/Lord_Howe",
         PATH: `${join(folder, "bin")}:${PATH}`,
       },
@@ -48,12 +54,10 @@ describe("the README's lines from nothing to a scheduled job", () => {
         told += chunk;
       });
     }
-    child.stdin.end(lines);
-    const [status] = (await once(child, "close")) as [number | null];
-    expect({ status, told }).toEqual({
-      status: 0,
-      told: expect.stringContaining("next start "),
-    });
+    child.stdin.end(`${lines}${status}\n`);
+    const [ended] = (await once(child, "close")) as [number | null];
+    expect({ ended, told }).toEqual({ ended: 0, told: expect.stringMatching(/next start /) });
+    expect(status).not.toBe("");
     expect(told).toContain("found   gateway: 1 instance; 2 runs of this job (2 new)");
     expect(told).toContain("nightly: 2 new");
 
@@ -61,7 +65,6 @@ describe("the README's lines from nothing to a scheduled job", () => {
     const { runs } = JSON.parse(stdout) as { runs: { state: string }[] };
     expect(runs.map(({ state }) => state)).toEqual(["COMPLETE", "COMPLETE"]);
 
-    const address = (await readFile(join(folder, "gateway.txt"), "utf8")).trim();
     const file = await readFile(join(folder, "nightly.yaml"), "utf8");
     expect(file).toContain(`\n  url: ${address}\n`);
     expect(file).toContain("\n  timezone: Australia/Lord_Howe # that of the machine");

@@ -24,7 +24,7 @@ describe("documents name files that there are", () => {
   const namers = [
     "docs/WALK.md",
     "docs/ARCHITECTURE.md",
-    "docs/ADD_A_TABLE.md",
+    "docs/recipes.md",
     "docs/proof.md",
     "CONTRIBUTING.md",
     ...decisions,

@@ -23,7 +23,15 @@ export function parseManifest(text: string, file: string): Manifest {
       { place: { file } },
     );
   }
-  if ((rest as { format?: unknown }).format === 1) return fromFormat1(checked(manifestSchema1, rest, file));
+  const { format, tool } = rest;
+  if (typeof format === "number" && format > 2) {
+    throw new RunvaultError(
+      "archive_damaged",
+      `the manifest has format ${format}, and this runvault reads 1 and 2: ${String(tool)} wrote it`,
+      { place: { file }, hint: "Use that version, or a newer one; docs/upgrade.md says how to go back." },
+    );
+  }
+  if (format === 1) return fromFormat1(checked(manifestSchema1, rest, file));
   return checked(manifestSchema, rest, file);
 }
 
