@@ -13,7 +13,7 @@ ENV RUNVAULT_ARCHIVE=/archive
 VOLUME /archive
 USER 1000:1000
 WORKDIR /home/node
-# unhealthy once a job has not succeeded for longer than a night and two hours
+# unhealthy once no job has succeeded for a day and two hours; a container that only serves wants --no-healthcheck
 HEALTHCHECK --interval=5m --timeout=30s --start-period=26h CMD ["runvault", "status", "--max-age", "26h"]
 ENTRYPOINT ["runvault"]
 CMD ["--help"]
