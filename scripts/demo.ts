@@ -75,7 +75,9 @@ try {
   );
   await runvault("report", run, "--out", page);
   await runvault("notebook", folder, run);
-  await rename(join(folder, "one-run.ipynb"), notebook);
+  const written = join(folder, "one-run.ipynb");
+  say(`$ mv ${written} ${notebook}`);
+  await rename(written, notebook);
 } finally {
   if (gateway !== undefined) {
     gateway.kill("SIGTERM");
@@ -84,7 +86,7 @@ try {
   await rm(cache, { recursive: true, force: true });
 }
 
-say(`All four runs are COMPLETE: the gateway counted the same rows that are in the archive. To look at:
+say(`All four runs are COMPLETE: the archive has as many rows as the gateway counts. To look at:
   ${page}   charts, figures and trades of a run, for a browser
   ${notebook}  the same run in Jupyter
   ${archive}    the archive; any Parquet reader opens the files under tables/
