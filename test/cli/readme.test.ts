@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from "node:fs";
-import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { exit, exitPrecedence, worthRetrying } from "../../src/model/error.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -12,11 +11,6 @@ const retried = [...worthRetrying]
   .sort()
   .join(", ")
   .replace(/, (?=\d+$)/, " and ");
-
-// README names the commands as they are once these are below others, with `maintain` for three of them
-const moving = new Set(["accept", "diff", "files", "info", "maintain", "notify", "rebuild", "token"]);
-// and two documents that are made with those
-const toCome = ["docs/README.md", "docs/commands.md"];
 
 /** The cells of the rows of the table under a heading, without its head. */
 function tableUnder(heading: string): string[][] {
@@ -38,26 +32,6 @@ test("the README's snippets name npm scripts that there are", () => {
 });
 
 describe("the documents", () => {
-  test.each([
-    "README.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "docs/ARCHITECTURE.md",
-    "docs/errors.md",
-    "docs/recipes.md",
-    "docs/upgrade.md",
-    "docs/proof.md",
-    "docs/reliability.md",
-    "docs/performance.md",
-  ])("%s links to files that there are", (document) => {
-    const text = readFileSync(fromRoot(document), "utf8");
-    const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)].map(([, link]) =>
-      posix.join(posix.dirname(document), link!),
-    );
-    const missing = links.filter((link) => !existsSync(fromRoot(link)) && !toCome.includes(link));
-    expect(missing).toEqual([]);
-  });
-
   test("the map names the packages that there are, and every one of them", () => {
     const [, section = ""] = readFileSync(fromRoot("docs/ARCHITECTURE.md"), "utf8").split(
       /^## Dependencies$/m,
@@ -89,8 +63,7 @@ describe("the README's tables", () => {
     const named = tableUnder("Commands").flatMap(([, cell]) =>
       [...cell!.matchAll(/`(\w+)`/g)].map(([, name]) => name!),
     );
-    const stays = (name: string) => !moving.has(name);
-    expect([...named, "help"].filter(stays).sort()).toEqual(commands.filter(stays).sort());
+    expect([...named, "help"].sort()).toEqual(commands.sort());
 
     const helps = await Promise.all(commands.map(async (name) => (await runInside([name, "--help"])).stdout));
     const known = [help, ...helps].join("\n");
