@@ -49,7 +49,7 @@ try {
   }
   const { status } = spawnSync(
     process.execPath,
-    [join(builds.now, "cli", "main.js"), "diff", join(folder, "before"), join(folder, "now")],
+    [join(builds.now, "cli", "main.js"), "maintain", "diff", join(folder, "before"), join(folder, "now")],
     { stdio: ["ignore", "ignore", "inherit"] },
   );
   if (status !== 0) throw new Error(`diff of the two archives: exit ${status}`);

@@ -172,7 +172,7 @@ export class ParquetReading implements Disposable {
     // DuckDB's own words, which name the file with its whole path, are the cause
     return new RunvaultError("archive_damaged", "a Parquet file cannot be read", {
       cause: thrown,
-      hint: "Run `runvault verify` to see which file it is; `runvault rebuild` makes Parquet again from segments.",
+      hint: "Run `runvault verify` to see which file it is; `runvault maintain rebuild` makes Parquet again from segments.",
     });
   }
 }

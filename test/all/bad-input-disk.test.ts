@@ -100,7 +100,7 @@ describe.skipIf(!requires("tmpfs"))("a folder of the archive on a disk of its ow
     const [dir, disk] = [join(world.folder, `mounted-${name}`), join(world.folder, `disk-of-${name}`)];
     const work = [
       moved(dir, name, disk),
-      command(["rebuild", "--archive", dir]),
+      command(["maintain", "rebuild", "--archive", dir]),
       command(["verify", "--deep", "--archive", dir]),
     ];
     const { status, stdout, stderr } = await onSmallDisk(disk, "64m", work.join(" && "));
@@ -110,7 +110,7 @@ describe.skipIf(!requires("tmpfs"))("a folder of the archive on a disk of its ow
 
   it("stops a change of types as tables/, with the remedy, and lets it finish without", async () => {
     const [dir, disk] = [join(world.folder, "mounted-widened"), join(world.folder, "disk-of-tables-widened")];
-    const widen = command(["rebuild", "--widen", "fills.price", "--archive", dir]);
+    const widen = command(["maintain", "rebuild", "--widen", "fills.price", "--archive", dir]);
     const script = [
       moved(dir, "tables", disk),
       widen,

@@ -52,7 +52,7 @@ describe.skipIf(!requires("recordings"))("a month of recorded bars with volumes"
       expect(globbed.join("\n")).toBe(recordedBars(btc).join("\n"));
 
       const [diff, verified] = await Promise.all([
-        run(["diff", inside("independent-true"), inside("independent-false")]),
+        run(["maintain", "diff", inside("independent-true"), inside("independent-false")]),
         run(["verify", "--deep", "--archive", inside("independent-false")]),
       ]);
       expect(diff.stdout).toMatch(/^equal$/m);

@@ -191,10 +191,12 @@ describe("the column is taken away and given back", () => {
       [["--extra", "orders", "--links"], "cannot be used with"],
       [["--extra", "orders", "--profile", profile], "cannot be used with"],
     ] as const) {
-      const { status, stderr } = await inside("rebuild", ...args);
+      const { status, stderr } = await inside("maintain", "rebuild", ...args);
       expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);
     }
-    expect(await done("rebuild", "--extra", "fills", "--drop-extra", "orders")).toBe("nothing to rebuild\n");
+    expect(await done("maintain", "rebuild", "--extra", "fills", "--drop-extra", "orders")).toBe(
+      "nothing to rebuild\n",
+    );
   });
 
   test("which changes no row, and nothing that other commands say", async () => {
@@ -203,27 +205,29 @@ describe("the column is taken away and given back", () => {
     for (const [command = "", ...args] of [
       ["verify", "--deep"],
       ["runs"],
-      ["info"],
-      ["files", "fills"],
+      ["status"],
+      ["export", "--list", "fills"],
       ["gc", "--dry-run"],
       ["reconcile", byProfile],
     ])
       await done(command, ...args);
     const copy = join(folder, "copy");
     await cp(dir, copy, { recursive: true });
-    expect(await done("rebuild", "--drop-extra", "fills")).toMatch(/: \d+ rows, 1 bucket converted/);
+    expect(await done("maintain", "rebuild", "--drop-extra", "fills")).toMatch(
+      /: \d+ rows, 1 bucket converted/,
+    );
     expect(await inside("query", kinds)).toMatchObject({ status: 2 });
     expect(await readFile(await exported("fills", "-f", "ndjson"), "utf8")).not.toContain("extra");
     expect(await figures()).toEqual(before);
-    const differences = await runInside(["diff", copy, dir]);
+    const differences = await runInside(["maintain", "diff", copy, dir]);
     expect(differences).toMatchObject({ status: 0, stdout: /note: the column extra: true and false/ });
 
     // rows that come now are kept whole, but not in Parquet, which is told
     const { stderr } = await inside("archive", third, "--gateway", url, "--profile", profile);
-    const told = `fields of fills that no column takes stay in its segments: \`runvault rebuild --archive ${dir} --extra fills\``;
+    const told = `fields of fills that no column takes stay in its segments: \`runvault maintain rebuild --archive ${dir} --extra fills\``;
     expect(stderr).toContain(told);
-    expect((await inside("rebuild", plain, "--profile", profile)).stderr).toContain(told);
-    await done("rebuild", "--extra", "fills");
+    expect((await inside("maintain", "rebuild", plain, "--profile", profile)).stderr).toContain(told);
+    await done("maintain", "rebuild", "--extra", "fills");
     expect(await rowsOf("SELECT count(*) = count(extra) AS whole FROM fills")).toEqual([{ whole: true }]);
     const ofFirst = values.filter((extra) => extra !== null);
     expect((await extras()).slice(0, ofFirst.length)).toEqual(ofFirst);

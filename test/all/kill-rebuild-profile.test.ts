@@ -85,7 +85,7 @@ describe.each(Object.keys(mistakes) as (keyof typeof mistakes)[])(
     /** From the first work on a run to the end, undisturbed. */
     let jobMs: number;
 
-    const command = (dir: string) => ["rebuild", "--profile", profileOf(name), "--archive", dir];
+    const command = (dir: string) => ["maintain", "rebuild", "--profile", profileOf(name), "--archive", dir];
 
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), "runvault-kill-profile-"));

@@ -32,7 +32,14 @@ async function copy(): Promise<string> {
   return dir;
 }
 
-const command = (dir: string, args: readonly string[]) => ["rebuild", ...args, "--archive", dir, "--json"];
+const command = (dir: string, args: readonly string[]) => [
+  "maintain",
+  "rebuild",
+  ...args,
+  "--archive",
+  dir,
+  "--json",
+];
 
 async function killedAt(step: string, dir: string, args: readonly string[]): Promise<void> {
   const running = start(command(dir, args), { RUNVAULT_KILL_AT: step });

@@ -82,9 +82,9 @@ test("an archive that is there is opened for a group", async () => {
   expect((await stat(join(env.RUNVAULT_ARCHIVE!, "runs"))).mode & 0o2050).toBe(0o2050);
 });
 
-test("info and runs say what is there", () => {
-  const stdout = sh("sh", "runvault info");
-  expect(stdout).toMatch(/^runs +2 in 1 instance: 2 COMPLETE$/m);
+test("status and runs say what is there", () => {
+  const stdout = sh("sh", "runvault status");
+  expect(stdout).toMatch(/^runs +2: 2 COMPLETE$/m);
   expect(stdout).toMatch(/^no runs in these states; 2 runs in other states$/m);
 });
 

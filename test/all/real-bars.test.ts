@@ -73,7 +73,7 @@ describe.skipIf(!requires("recordings"))("a week of recorded bars, and all that 
     await archiveFinished(literal.url, inside("week-literal"), "exhausted");
     for (const other of ["week-rpc", "week-literal"]) {
       // row hashes of every table are what diff compares
-      const { status, stdout } = await run(["diff", inside("week-rest"), inside(other)]);
+      const { status, stdout } = await run(["maintain", "diff", inside("week-rest"), inside(other)]);
       expect(stdout).toMatch(/^equal$/m);
       expect(status).toBe(0);
     }

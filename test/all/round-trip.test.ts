@@ -46,12 +46,14 @@ test.each([
   const copy = join(folder, name);
   const to = ["--archive", copy, "--transport", transport, "--token-file", join(folder, "token")];
   expect(await runInside(["archive", "--gateway", url, ...to, ...tableArgs])).toMatchObject({ status: 0 });
-  const { status, stdout } = await runInside(["diff", join(folder, "a"), copy]);
+  const { status, stdout } = await runInside(["maintain", "diff", join(folder, "a"), copy]);
   expect([status, stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "equal"]);
 });
 
 test("both copies are equal, and rows went over both transports", async () => {
-  expect(await runInside(["diff", join(folder, "b"), join(folder, "c")])).toMatchObject({ status: 0 });
+  expect(await runInside(["maintain", "diff", join(folder, "b"), join(folder, "c")])).toMatchObject({
+    status: 0,
+  });
   const lines = (await readFile(join(folder, "log"), "utf8")).trimEnd().split("\n");
   const entries = lines.map((line) => JSON.parse(line) as { path: string; token?: string; table?: string });
   const rows = entries.filter(({ table, token: whose }) => table !== undefined && whose === "nightly");

@@ -120,7 +120,7 @@ describe.skipIf(!requires("recordings"))("the pipelines that are shipped, on rec
         serve.child.kill("SIGTERM");
         await serve.finished;
       }
-      const diff = await run(["diff", inside("archive"), inside("mirror")]);
+      const diff = await run(["maintain", "diff", inside("archive"), inside("mirror")]);
       expect(diff.status, diff.stdout).toBe(exit.done);
     } finally {
       expect((await gateway.stop()).status).toBe(0);

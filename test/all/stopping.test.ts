@@ -50,8 +50,8 @@ const commands: readonly (readonly [string, () => string[]])[] = [
   ["query", () => ["query", ...here(), "SELECT count(*) FROM fills"]],
   ["export", () => ["export", "fills", ...here(), "--out", join(folder, "fills.csv"), "--format", "csv"]],
   ["verify", () => ["verify", "--deep", ...here()]],
-  ["diff", () => ["diff", built.dir, built.dir]],
-  ["rebuild", () => ["rebuild", ...here()]],
+  ["diff", () => ["maintain", "diff", built.dir, built.dir]],
+  ["rebuild", () => ["maintain", "rebuild", ...here()]],
   ["simulate", () => ["simulate", "--rows", "1000000", "--cache", join(folder, "worlds")]],
   ["serve", () => ["serve", ...here(), "--port", "0"]],
 ];

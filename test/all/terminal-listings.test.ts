@@ -138,8 +138,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     `);
   });
 
-  test("of 80 columns: info", async () => {
-    expect(await screen(80, ["info"])).toMatchInlineSnapshot(`
+  test("of 80 columns: status", async () => {
+    expect(await screen(80, ["status"])).toMatchInlineSnapshot(`
       "archive   /data/archive
       identity  IDENTITY, format 1, made TODAY
       source    rows in memory
@@ -164,8 +164,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     `);
   });
 
-  test("of 120 columns: info", async () => {
-    expect(await screen(120, ["info"])).toMatchInlineSnapshot(`
+  test("of 120 columns: status", async () => {
+    expect(await screen(120, ["status"])).toMatchInlineSnapshot(`
       "archive   /data/archive
       identity  IDENTITY, format 1, made TODAY
       source    rows in memory
@@ -214,7 +214,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     `);
   });
 
-  test("with colours: states of runs, in info, and what verify found", async () => {
+  test("with colours: states of runs, in status, and what verify found", async () => {
     expect(await screen(100, ["runs", "alpha"], { colours: true })).toMatchInlineSnapshot(`
       "run               state       rows     size  committed (UTC)   pending
       ----------------  ----------  ----  -------  ----------------  -------
@@ -229,7 +229,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing committed
           yet; \`runvault archive alpha/2022-01-04\` continues it"
     `);
-    const info = await screen(100, ["info"], { colours: true });
+    const info = await screen(100, ["status"], { colours: true });
     expect(info.split("\n")[3]).toMatchInlineSnapshot(
       `"runs      3 in 2 instances: 1 ^[32mCOMPLETE^[39m, 1 ^[32mOPEN^[39m, 1 ^[31mINCOMPLETE^[39m; besides, 1 ^[33mpending^[39m, not committed yet"`,
     );
@@ -242,7 +242,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     `);
   });
 
-  test.each(["runs", "info", "verify"])("%s has none with NO_COLOR", async (command) => {
+  test.each(["runs", "status", "verify"])("%s has none with NO_COLOR", async (command) => {
     const plain = await screen(100, [command]);
     expect(await screen(100, [command], { colours: true, env: { NO_COLOR: "1" } })).toBe(plain);
     expect(plain).not.toContain("^");

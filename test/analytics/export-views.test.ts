@@ -138,7 +138,7 @@ describe("when the archive moves on, a database of views", () => {
     await using world = await worldOf([run, second]);
     await exporting(world.archive.dir, "fills");
     expect(await inFile("SELECT DISTINCT typeof(price) FROM fills")).toEqual(["DECIMAL(18,9)"]);
-    await world.command("rebuild", "--widen", "fills.price");
+    await world.command("maintain", "rebuild", "--widen", "fills.price");
     const price = "12345678901234567890.000000000000000001";
     const source = new ArraySource(second, new Map([["fills", fillsOf(second, price)]]));
     source.storageVersion = "2";

@@ -28,7 +28,7 @@ const run = `${worldRun.instanceId}/${worldRun.runId}`;
 const reading = [
   { name: "runs", args: ["runs"], reads: ["runs"] },
   { name: "query", args: ["query", "SELECT count(*) FROM fills"], reads: ["runs", "data"] },
-  { name: "files", args: ["files", "fills", run], reads: ["runs", "data"] },
+  { name: "files", args: ["export", "--list", "fills", "--run", run], reads: ["runs", "data"] },
   {
     name: "export",
     args: ["export", "fills", "--format", "csv", "--out", "-"],
@@ -95,7 +95,13 @@ describe("an archive as a source", () => {
     await rename(under.archive.dir, elsewhere);
     await symlink(elsewhere, under.archive.dir);
     try {
-      const { status, stdout } = await runInside(["files", "fills", "--archive", under.archive.dir]);
+      const { status, stdout } = await runInside([
+        "export",
+        "--list",
+        "fills",
+        "--archive",
+        under.archive.dir,
+      ]);
       expect({ status, isListed: stdout !== "" }).toEqual({ status: 0, isListed: true });
     } finally {
       await rm(under.archive.dir);

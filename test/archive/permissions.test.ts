@@ -58,7 +58,7 @@ async function work(): Promise<void> {
   for (const file of await readdir(data)) await utimes(join(data, file), 1e9, 1e9);
   await pause(150);
   expect((await runInside(["query", "SELECT count(*) FROM fills", "--archive", dir])).status).toBe(0);
-  expect((await runInside(["rebuild", "--archive", dir])).status).toBe(0);
+  expect((await runInside(["maintain", "rebuild", "--archive", dir])).status).toBe(0);
   expect(await readdir(dir)).toContain("cache");
 }
 

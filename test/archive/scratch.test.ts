@@ -229,7 +229,7 @@ describe("a scratch folder is refused", () => {
   it("where it is a file, with exit status 2", async () => {
     await archive();
     const file = join(dir, "archive.json");
-    const done = await runInside(["rebuild", "--archive", dir, "--scratch", `${file}/x`]);
+    const done = await runInside(["maintain", "rebuild", "--archive", dir, "--scratch", `${file}/x`]);
     expect(done).toMatchObject({ status: 2, stderr: expect.stringContaining(basename(file)) });
   });
 });
@@ -265,7 +265,9 @@ it("a dry run plans by the work in the scratch folder that it is given, and chan
 it("RUNVAULT_SCRATCH is the same option", async () => {
   await archive();
   const scratch = places.beside();
-  const done = await runInside(["rebuild", "--archive", dir], { env: { RUNVAULT_SCRATCH: scratch } });
+  const done = await runInside(["maintain", "rebuild", "--archive", dir], {
+    env: { RUNVAULT_SCRATCH: scratch },
+  });
   expect(done.status).toBe(0);
   expect(await readdir(scratch)).toHaveLength(1);
   await expectWhole();

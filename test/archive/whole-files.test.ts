@@ -65,7 +65,7 @@ describe("flipped bytes in a Parquet file", () => {
 
   test.each([
     ["export", "fills", "--format", "csv", "--out", "-"],
-    ["files", "fills"],
+    ["export", "--list", "fills"],
     ["query", count],
   ])("make %s exit with 5 and name the file", async (...args) => {
     const { status, stdout, stderr } = await runInside([...args, "--archive", under.archive.dir]);
@@ -131,7 +131,7 @@ describe("what is remembered of files", () => {
     await remember({ mark: (await entry()).mark, sha256 });
     await using source = openArchiveSource(under.archive);
     expect(await source.runs(worldRun.instanceId)).toHaveLength(1);
-    const { stdout } = await runInside(["files", "fills", "--archive", under.archive.dir]);
+    const { stdout } = await runInside(["export", "--list", "fills", "--archive", under.archive.dir]);
     expect(stdout).toContain(parquet);
     expect(failedChecks(await reportOf(under.archive, worldRun))).toContain("fills files");
     // the same bytes, written again

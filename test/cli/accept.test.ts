@@ -35,7 +35,7 @@ const nightArgs = () => [
   ...["--archive", dir, "--tables", "fills,orders"],
 ];
 const night = (...more: string[]) => runInside([...nightArgs(), ...more]);
-const accept = (...words: string[]) => ["accept", ...words, "--archive", dir];
+const accept = (...words: string[]) => ["maintain", "accept", ...words, "--archive", dir];
 const jsonOf = async (...args: string[]) => JSON.parse((await runInside([...args, "--json"])).stdout);
 
 describe("accept", () => {
@@ -93,9 +93,14 @@ describe("accept", () => {
       fills: { state: "QUARANTINED", accepted },
       orders: { accepted: null },
     });
-    const info = await jsonOf("info", "--archive", dir);
-    expect(info).toMatchObject({ states: { QUARANTINED: 1 }, tablesAccepted: 1, oldestUnproven: null });
-    expect((await runInside(["info", "--archive", dir])).stdout).toMatch(/^accepted +1 table not proven: /m);
+    const info = await jsonOf("status", "--archive", dir);
+    expect(info).toMatchObject({
+      runs: { states: { QUARANTINED: 1 }, unproven: [{ command: null }] },
+      contents: { tablesAccepted: 1 },
+    });
+    expect((await runInside(["status", "--archive", dir])).stdout).toMatch(
+      /^accepted +1 table not proven: /m,
+    );
 
     const verified = await runInside(["verify", "--archive", dir]);
     expect(verified.status).toBe(0);
@@ -110,9 +115,9 @@ describe("accept", () => {
     const query = await runInside(["query", "SELECT count(*) FROM fills", "--archive", dir]);
     expect(query.stderr.replace(/\s+/g, " ")).toContain(`(QUARANTINED, accepted by`);
     expect(query.stderr.replace(/\s+/g, " ")).toContain(reason);
-    const short = await runInside(["files", "fills", "--archive", dir, "--json"]);
+    const short = await runInside(["export", "--list", "fills", "--archive", dir, "--json"]);
     expect(JSON.parse(short.stderr)).toMatchObject({ withheld: [{ state: "QUARANTINED", accepted }] });
-    expect((await runInside(["files", "fills", "--archive", dir, "--strict"])).status).toBe(4);
+    expect((await runInside(["export", "--list", "fills", "--archive", dir, "--strict"])).status).toBe(4);
   });
 
   it("is taken back, in words and as JSON, and the next job has it to do with the table again", async () => {

@@ -112,7 +112,7 @@ describe("runs", () => {
     await journal(generation + 1, { remaps: true });
     expect((await command("runs")).stdout).toMatch(
       new RegExp(
-        `pending: rows by another profile, .*\`runvault rebuild .*${names.whole} --profile FILE\` begins it anew`,
+        `pending: rows by another profile, .*\`runvault maintain rebuild .*${names.whole} --profile FILE\` begins it anew`,
       ),
     );
   });
@@ -181,7 +181,7 @@ describe("verify", () => {
   });
 });
 
-describe("info", () => {
+describe("status", () => {
   test("tells what replaced files take, and so does rm", async () => {
     const sizeOf = async (path: string) => {
       const entries = await readdir(path, { recursive: true, withFileTypes: true });
@@ -189,56 +189,62 @@ describe("info", () => {
       const found = await Promise.all(files.map((entry) => stat(join(entry.parentPath, entry.name))));
       return found.reduce((sum, { size }) => sum + size, 0);
     };
-    expect(JSON.parse((await command("info", "--json")).stdout).bytes.replaced).toBe(0);
-    await command("rebuild", names.whole);
-    const { bytes } = JSON.parse((await command("info", "--json")).stdout);
+    expect(JSON.parse((await command("status", "--json")).stdout).contents.bytes.replaced).toBe(0);
+    await command("maintain", "rebuild", names.whole);
+    const { bytes } = JSON.parse((await command("status", "--json")).stdout).contents;
     expect(bytes.replaced).toBeGreaterThan(0);
     expect(bytes.segments + bytes.parquet + bytes.documents + bytes.replaced).toBe(
       await sizeOf(join(dir, "data")),
     );
-    expect((await command("info")).stdout).toMatch(/^replaced +[\d.]+ kB, kept for readers/m);
+    expect((await command("status")).stdout).toMatch(/^replaced +[\d.]+ kB, kept for readers/m);
     const removed = JSON.parse((await command("rm", names.whole, "--dry-run", "--json")).stdout);
     expect(removed.bytes).toBe(await sizeOf(archive.layout.dataDir(whole)));
   });
 
   test("sums up runs, rows, bytes and what is unproven", async () => {
-    const { status, stdout } = await command("info", "--json");
+    const { status, stdout } = await command("status", "--json");
     const manifests = await archive.manifests();
     const bytes = manifests.flatMap(everyFile).reduce((sum, { storedBytes }) => sum + storedBytes, 0);
     const told = JSON.parse(stdout);
     expect(status).toBe(0);
     expect(told).toMatchObject({
-      archive: { dir, id: archive.id, format: 1 },
-      sources: [{ addresses: ["rows in memory"] }],
-      runs: 3,
-      states: { COMPLETE: 1, OPEN: 1, INCOMPLETE: 1, QUARANTINED: 0 },
-      damaged: 0,
-      instances: [
-        { instanceId: "alpha", runs: 2 },
-        { instanceId: growing.instanceId, runs: 1 },
-      ],
-      rows: { fills: 25 + 27, orders: 25 + 27, bars: 0 },
-      files: new Set(manifests.flatMap(everyFile).map(({ file }, index) => `${index} ${file}`)).size,
-      oldestUnproven: {
-        ...cut,
-        ...{ state: "INCOMPLETE", since: "2022-06-02T10:30:00.000Z" },
-        command: `runvault archive --archive ${dir} ${names.cut}`,
+      archive: { dir, id: archive.id },
+      jobs: [],
+      runs: {
+        total: 3,
+        states: { COMPLETE: 1, OPEN: 1, INCOMPLETE: 1, QUARANTINED: 0 },
+        damaged: 0,
+        unproven: [
+          {
+            ...cut,
+            ...{ state: "INCOMPLETE", since: "2022-06-02T10:30:00.000Z" },
+            command: `runvault archive --archive ${dir} ${names.cut}`,
+          },
+        ],
       },
-      newestCommit: { ...growing, committedAt: "2022-06-03T10:30:00.000Z" },
-      pending: [{ ...stopped, segments: 3 }],
-      disks: [{ folder: dir, freeBytes: expect.any(Number) }],
+      contents: {
+        format: 1,
+        sources: [{ addresses: ["rows in memory"] }],
+        instances: [
+          { instanceId: "alpha", runs: 2 },
+          { instanceId: growing.instanceId, runs: 1 },
+        ],
+        rows: { fills: 25 + 27, orders: 25 + 27, bars: 0 },
+        files: new Set(manifests.flatMap(everyFile).map(({ file }, index) => `${index} ${file}`)).size,
+        newestCommit: { ...growing, committedAt: "2022-06-03T10:30:00.000Z" },
+        pending: [{ ...stopped, segments: 3 }],
+        disks: [{ folder: dir, freeBytes: expect.any(Number) }],
+      },
     });
-    const { segments, parquet, documents, quarantine } = told.bytes;
+    const { segments, parquet, documents, quarantine } = told.contents.bytes;
     expect(segments + parquet + documents + quarantine).toBe(bytes);
   });
 
   test("counts a manifest that cannot be read, and ends with 5", async () => {
     await writeFile(archive.layout.manifestFile(cut), "{");
-    const { status, stdout, stderr } = await command("info");
+    const { status, stdout, stderr } = await command("status");
     expect([status, stderr]).toEqual([5, expect.stringContaining("archive_damaged")]);
-    expect(stdout).toContain(
-      "3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 damaged; besides, 1 pending, not committed yet\n",
-    );
+    expect(stdout).toContain("3: 1 COMPLETE, 1 OPEN, 1 damaged; besides, 1 pending, not committed yet\n");
   });
 });
 
@@ -303,7 +309,7 @@ test.each([
     ["export", "fills", "--out", "x.csv", "--instance", "a"],
     "unknown option '--instance'\n  hint: `runvault export --help` shows every option.",
   ],
-  [["files"], "missing required argument 'table'\n  hint: `runvault files --help` shows every option."],
+  [["export", "--list"], "no table is named\n  hint: Name tables, or give --all-tables."],
   [
     ["--nonsense"],
     "unknown option '--nonsense'\n  hint: `runvault --help` and `runvault COMMAND --help` list",

@@ -99,7 +99,7 @@ describe("each run is told when it is committed", () => {
   });
 
   it("and --json=lines is no option of a command without it", async () => {
-    const { status, stderr } = await runInside(["files", "fills", "--json=lines"]);
+    const { status, stderr } = await runInside(["export", "--list", "fills", "--json=lines"]);
     expect(status).toBe(2);
     expect(JSON.parse(stderr).error.message).toContain("unknown option '--json=lines'");
   });

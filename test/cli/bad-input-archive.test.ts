@@ -129,7 +129,7 @@ describe("a flipped byte", () => {
     const refusal = { status: 5, code: "archive_damaged", says: [file] } as const;
     const here = ["--archive", dir];
     await expectRefusal(["query", "SELECT count(*) FROM fills", ...here], refusal);
-    await expectRefusal(["files", "fills", ...here], refusal);
+    await expectRefusal(["export", "--list", "fills", ...here], refusal);
     await expectRefusal(archiveInto(dir), refusal);
   });
 });
@@ -154,12 +154,12 @@ describe("two archives", () => {
     world.set("fills", [{ ...first!, line: first!.line.replace('"side":"', '"side":"x') }, ...rest]);
     const other = join(folder, "other");
     await archiveWorld(other, new ArraySource(worldRun, world), { tables: ["fills", "orders"] });
-    expect((await runInside(["diff", dir, pristine])).status).toBe(0);
-    const { status, stdout } = await runInside(["diff", dir, other]);
+    expect((await runInside(["maintain", "diff", dir, pristine])).status).toBe(0);
+    const { status, stdout } = await runInside(["maintain", "diff", dir, other]);
     expect(status).toBe(4);
     expect(stdout).toMatch(/fills: different.*line 1\n.*"side":"side-0".*"side":"xside-0"/s);
     expect(stdout).toContain("orders: equal, 25 rows");
-    const json = await runInside(["diff", dir, other, "--json"]);
+    const json = await runInside(["maintain", "diff", dir, other, "--json"]);
     expect([json.status, JSON.parse(json.stdout).equal]).toEqual([4, false]);
   });
 });

@@ -90,10 +90,10 @@ describe("runvault runs and files", () => {
   });
 
   it("list committed files, of incomplete tables only when allowed", async () => {
-    const { stdout } = await runInside(["files", "fills", ...here()]);
+    const { stdout } = await runInside(["export", "--list", "fills", ...here()]);
     expect(stdout).toBe(`${join(built.dir, "data/a%2Fb/12/fills-all-g1.parquet")}\n`);
     const all = JSON.parse(
-      (await runInside(["files", "fills", "--allow-incomplete", "--json", ...here()])).stdout,
+      (await runInside(["export", "--list", "fills", "--allow-incomplete", "--json", ...here()])).stdout,
     );
     expect(all).toMatchObject([
       { instance: "a/b", run: "12", rows: 3 },
@@ -102,9 +102,9 @@ describe("runvault runs and files", () => {
     const leftOut = "1 table is not complete and was left out: fills of c/x (INCOMPLETE)";
     const shown = "shown although not proven: fills of c/x (INCOMPLETE)";
     for (const [args, note] of [
-      [["files", "fills"], leftOut],
-      [["files", "fills", "--allow-incomplete"], shown],
-      [["files", "fills", "a%2Fb/12"], undefined],
+      [["export", "--list", "fills"], leftOut],
+      [["export", "--list", "fills", "--allow-incomplete"], shown],
+      [["export", "--list", "fills", "--run", "a%2Fb/12"], undefined],
       [["query", "SELECT count(*) FROM fills_f"], leftOut],
       [["query", "SELECT count(*) FROM fills", "--allow-incomplete"], shown],
       [["query", "SELECT count(*) FROM orders"], undefined],
@@ -113,7 +113,7 @@ describe("runvault runs and files", () => {
       const found = [leftOut, shown].find((text) => stderr.includes(text));
       expect([args, status, found]).toEqual([args, 0, note]);
     }
-    const unknown = await runInside(["files", "fills", "c/y", ...here()]);
+    const unknown = await runInside(["export", "--list", "fills", "--run", "c/y", ...here()]);
     expect(unknown.status).toBe(2);
     expect(unknown.stderr).toContain("not_archived");
   });

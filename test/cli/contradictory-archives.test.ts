@@ -77,7 +77,7 @@ describe("a manifest whose hash fits what cannot be so", () => {
     expect(run.stderr).toContain(why);
     expect(run.stdout).toMatch(/^alpha\/2022-01-01 {2}damaged$/m);
     expect((await command("runs", "--state", "COMPLETE")).stdout).not.toContain(name);
-    const info = await command("info");
+    const info = await command("status");
     expect([info.status, info.stdout]).toEqual([5, expect.stringContaining("1 damaged")]);
     expect(info.stdout).not.toContain("COMPLETE");
     for (const more of [[], ["--any-state"]]) {
@@ -173,9 +173,9 @@ describe("something else in the place of a folder", () => {
     await writeFile(at("runs", "alpha"), "x");
     for (const args of [
       ["runs"],
-      ["info"],
+      ["status"],
       ["verify", "alpha"],
-      ["rebuild", "--links"],
+      ["maintain", "rebuild", "--links"],
       ["rm", "--older-than", "1d"],
     ]) {
       const { status, stderr } = await command(...args);
@@ -218,7 +218,7 @@ describe("something else in the place of a folder", () => {
   test("info reads no cache through a link, and says so", async () => {
     await rm(at("cache"), { recursive: true, force: true });
     await symlink("/usr", at("cache"));
-    const { status, stdout, stderr } = await command("info");
+    const { status, stdout, stderr } = await command("status");
     expect([status, stderr]).toEqual([5, expect.stringContaining("this is a symbolic link, not a folder")]);
     expect(stdout).not.toContain("cache");
   });
@@ -229,7 +229,7 @@ describe("something else in the place of a folder", () => {
       await mkdir(at("pending"), { recursive: true });
       await rm(at("pending", ...below), { recursive: true, force: true });
       await symlink(under.folder, at("pending", ...below));
-      for (const args of [["runs"], ["info"]]) {
+      for (const args of [["runs"], ["status"]]) {
         const { status, stdout, stderr } = await command(...args);
         expect([status, stderr]).toEqual([5, expect.stringContaining(at("pending", ...below))]);
         expect(stdout).toContain("COMPLETE");

@@ -47,7 +47,10 @@ test("a removed run is gone from every list and can be archived again", async ()
   expect(await archive("--archive", dir)).toMatchObject({ status: 0 });
   expect(await runInside(["rm", "alpha-1/2022-01-01-001", "--archive", dir])).toMatchObject({ status: 0 });
   expect(await runInside(["runs", "--archive", dir])).toMatchObject({ status: 0, stdout: "no runs\n" });
-  expect(await runInside(["files", "fills", "--archive", dir])).toMatchObject({ status: 0, stdout: "" });
+  expect(await runInside(["export", "--list", "fills", "--archive", dir])).toMatchObject({
+    status: 0,
+    stdout: "",
+  });
   expect(await archive("--archive", dir)).toMatchObject({ status: 0 });
-  expect(await runInside(["diff", dir, dir])).toMatchObject({ status: 0 });
+  expect(await runInside(["maintain", "diff", dir, dir])).toMatchObject({ status: 0 });
 });

@@ -110,7 +110,17 @@ test("a run named twice is exported once, and files lists it once", async () => 
   const once = await runInside(args("fills", "-f", "csv", "-o", "-", "--run", "a/1"));
   const twice = await runInside(args("fills", "-f", "csv", "-o", "-", "--run", "a/1", "--run", "a/1"));
   expect(twice.stdout.length).toBe(once.stdout.length);
-  const files = await runInside(["files", "fills", "a/1", "a/1", "--archive", built.dir]);
+  const files = await runInside([
+    "export",
+    "--list",
+    "fills",
+    "--run",
+    "a/1",
+    "--run",
+    "a/1",
+    "--archive",
+    built.dir,
+  ]);
   expect(files.stdout.trim().split("\n")).toHaveLength(1);
 });
 

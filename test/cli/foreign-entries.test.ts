@@ -54,7 +54,7 @@ test("rm says what it leaves", async () => {
   expect(await readFile(note, "utf8")).toBe("mine");
 });
 
-test.each(["rebuild", "rebuild --widen fills.price"])(
+test.each(["maintain rebuild", "maintain rebuild --widen fills.price"])(
   "%s writes nothing through a link in the place of jobs/, and tells the remedy",
   async (words) => {
     const outside = join(under.folder, `jobs of ${words}`);

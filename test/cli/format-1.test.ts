@@ -30,7 +30,7 @@ describe("an archive of format 1 is read as it was left", () => {
     const asked = await command("query", "-f", "csv", sql);
     const rows = Object.entries(proven).map(([run, n]) => `${run},${n}`);
     expect(asked.stdout).toBe(`run_id,n\n${rows.join("\n")}\n`);
-    const files = await command("files", "fills");
+    const files = await command("export", "--list", "fills");
     const listed = files.stdout.trimEnd().split("\n");
     expect(listed.map((file) => file.split("/").at(-2))).toEqual(Object.keys(proven));
     const exported = await command("export", "fills", "-f", "ndjson", "-o", "-");
@@ -114,7 +114,7 @@ describe("an archive of format 1 is read as it was left", () => {
   });
 
   test("diff finds it equal to itself", async () => {
-    const { status, stdout } = await runInside(["diff", former.dir, former.dir]);
+    const { status, stdout } = await runInside(["maintain", "diff", former.dir, former.dir]);
     expect([status, stdout]).toEqual([0, expect.stringMatching(/\nequal\n$/)]);
   });
 
@@ -271,7 +271,7 @@ describe("an archive of format 1 goes on", () => {
   });
 
   test("rebuild makes its Parquet anew, in wider types, and writes format 2", async () => {
-    const rebuilt = await command("rebuild", "--widen", "fills.price=38,18");
+    const rebuilt = await command("maintain", "rebuild", "--widen", "fills.price=38,18");
     expect(rebuilt.status).toBe(0);
     for (const runId of committedRuns) {
       expect([runId, await former.formatOf(runId)]).toEqual([runId, 2]);

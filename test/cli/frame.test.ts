@@ -23,8 +23,13 @@ afterAll(() => rm(dir, { recursive: true }));
 describe("usage errors exit with 2 and say what to do", () => {
   const cases: [string, string[], string][] = [
     ["an unknown command", ["archiv"], "Did you mean archive?"],
+    ["an unknown command below another", ["maintain", "acept"], "Did you mean accept?"],
+    ["a former name", ["--quiet", "files", "fills", "a/1"], "Run `runvault export --list fills --run a/1`."],
+    ["help for a former name", ["help", "info"], "Run `runvault status`."],
+    ["a former name with a flag", ["notify", "my job.yaml", "--test"], "check 'my job.yaml' --test-notify`"],
+    ["a command that only has others below it", ["maintain"], "rebuild"],
     ["an unknown flag", ["query", "--arhive", "x", "SELECT 1"], "Did you mean --archive?"],
-    ["a missing argument", ["diff", "a"], "missing required argument 'b'"],
+    ["a missing argument", ["maintain", "diff", "a"], "missing required argument 'b'"],
     ["too many arguments", ["query", "SELECT 1", "x"], "too many arguments"],
     [
       "a wrong choice",
@@ -37,7 +42,7 @@ describe("usage errors exit with 2 and say what to do", () => {
       ["query", "--timeout", "5", "SELECT 1"],
       "--timeout must be a duration with its unit",
     ],
-    ["an unknown table", ["files", "fils"], "Did you mean fills?"],
+    ["an unknown table", ["export", "--list", "fils"], "Did you mean fills?"],
     [
       "an empty value",
       ["runs", "--gateway", "http://x", "--token-file", ""],
@@ -90,16 +95,25 @@ describe("usage errors exit with 2 and say what to do", () => {
 
 describe("the frame", () => {
   it("prints help with an example for every command, on standard output", async () => {
-    for (const command of ["archive", "runs", "query", "files", "verify", "diff", "rm", "simulate"]) {
-      const { status, stdout, stderr } = await runInside([command, "--help"]);
+    for (const command of [
+      "archive",
+      "runs",
+      "query",
+      "export",
+      "verify",
+      "maintain diff",
+      "rm",
+      "simulate",
+    ]) {
+      const { status, stdout, stderr } = await runInside([...command.split(" "), "--help"]);
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
       expect(stdout).toMatch(/Examples?:\n {2}runvault /);
     }
   });
 
   it("tells in the help of serve and of token alike how tokens are read again", async () => {
-    for (const command of ["serve", "token"]) {
-      const { stdout } = await runInside([command, "--help"]);
+    for (const command of [["serve"], ["serve", "token"]]) {
+      const { stdout } = await runInside([...command, "--help"]);
       expect(stdout).toContain("SIGHUP");
       expect(stdout).not.toContain("start the server again");
     }
@@ -132,10 +146,10 @@ describe("the frame", () => {
 
   it("takes flags over the environment over defaults, and names the variable that is wrong", async () => {
     const env = { RUNVAULT_ARCHIVE: "/from-env", RUNVAULT_CONCURRENCY: "none" };
-    expect((await runInside(["files", "fills"], { env })).stderr).toContain("file /from-env");
-    expect((await runInside(["files", "fills", "--archive", "/from-flag"], { env })).stderr).toContain(
-      "file /from-flag",
-    );
+    expect((await runInside(["export", "--list", "fills"], { env })).stderr).toContain("file /from-env");
+    expect(
+      (await runInside(["export", "--list", "fills", "--archive", "/from-flag"], { env })).stderr,
+    ).toContain("file /from-flag");
     expect((await runInside(["archive", "a/b"], { env })).stderr).toContain(
       "RUNVAULT_CONCURRENCY (for --concurrency) must be a whole",
     );

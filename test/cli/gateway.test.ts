@@ -127,7 +127,7 @@ describe("verify --against", () => {
   });
 
   it("tells of damage though the gateway is out of reach", async () => {
-    const { stdout: files } = await runInside(["files", "fills", "--archive", dir]);
+    const { stdout: files } = await runInside(["export", "--list", "fills", "--archive", dir]);
     await writeFile(files.trim().split("\n")[0]!, "not Parquet");
     const text = await verify(nowhere);
     expect(text.status).toBe(5);

@@ -93,9 +93,9 @@ describe("texts from outside are shown, and do nothing", () => {
     ],
     ["runs", () => ["runs", ...of("archive")], shown],
     ["runs, wide", () => ["runs", "--wide", ...of("archive")], shown],
-    ["info", () => ["info", ...of("archive")]],
-    ["info of another archive", () => ["info", ...of("other")], shown],
-    ["info of such names", () => ["info", ...of("odd")], "alpha\\u202e"],
+    ["status", () => ["status", ...of("archive")]],
+    ["info of another archive", () => ["status", ...of("other")], shown],
+    ["info of such names", () => ["status", ...of("odd")], "alpha\\u202e"],
     [
       "rm by age of such names",
       () => ["rm", "--older-than", "0s", "--dry-run", ...of("odd")],
@@ -109,8 +109,12 @@ describe("texts from outside are shown, and do nothing", () => {
     ["query, what DuckDB says", () => ["query", `SELECT '${hostile}'::INTEGER`, ...of("archive")], shown],
     ["query, an explanation", () => ["query", "EXPLAIN SELECT symbol FROM fills", ...of("archive")]],
     ["query of such a table", () => ["query", `SELECT * FROM "${hostile}"`, ...of("archive")], shown],
-    ["files", () => ["files", "fills", ...of("archive")]],
-    ["files of such a run", () => ["files", "fills", `a/b${hostile}`, ...of("archive")], shown],
+    ["files", () => ["export", "--list", "fills", ...of("archive")]],
+    [
+      "files of such a run",
+      () => ["export", "--list", "fills", "--run", `a/b${hostile}`, ...of("archive")],
+      shown,
+    ],
     [
       "export",
       () => ["export", "fills", "-f", "csv", "-o", join(folder, hostile), "--force", ...of("archive")],
@@ -128,9 +132,9 @@ describe("texts from outside are shown, and do nothing", () => {
       () => ["verify", ...of("archive"), "--against", gateway.url, "--retries", "0"],
     ],
     ["verify, and repair", () => ["verify", "--repair", ...of("other")], shown],
-    ["diff", () => ["diff", join(folder, "before"), join(folder, "altered")], shown],
-    ["rebuild", () => ["rebuild", ...of("archive")]],
-    ["rebuild of another archive", () => ["rebuild", ...of("other")]],
+    ["diff", () => ["maintain", "diff", join(folder, "before"), join(folder, "altered")], shown],
+    ["rebuild", () => ["maintain", "rebuild", ...of("archive")]],
+    ["rebuild of another archive", () => ["maintain", "rebuild", ...of("other")]],
     ["rm of such a run", () => ["rm", `a/b${hostile}`, ...of("other")], shown],
     ["rm", () => ["rm", run, ...of("other")], shown],
     ["runs of such names", () => ["runs", ...of("odd")], "alpha\\u202e"],
@@ -138,12 +142,16 @@ describe("texts from outside are shown, and do nothing", () => {
     ["query with what is left out", () => ["query", "FROM bars", "--strict", ...of("odd")], "alpha\\u202e"],
     [
       "files of runs of such names",
-      () => ["files", "bars", oddRun, "--strict", ...of("odd")],
+      () => ["export", "--list", "bars", "--run", oddRun, "--strict", ...of("odd")],
       "alpha\\u202e",
     ],
     ["verify of such names", () => ["verify", "--deep", ...of("odd")], "alpha\\u202e"],
-    ["diff with such names", () => ["diff", join(folder, "odd"), join(folder, "before")], "alpha\\u202e"],
-    ["rebuild of such names", () => ["rebuild", ...of("odd")], "alpha\\u202e"],
+    [
+      "diff with such names",
+      () => ["maintain", "diff", join(folder, "odd"), join(folder, "before")],
+      "alpha\\u202e",
+    ],
+    ["rebuild of such names", () => ["maintain", "rebuild", ...of("odd")], "alpha\\u202e"],
     ["rm of such names", () => ["rm", oddRun, ...of("odd")], "alpha\\u202e"],
     ["serve of such an archive", () => ["serve", ...of(`none${hostile}`)], shown],
     ["simulate with such a fault", () => ["simulate", "--fault", hostile, "--cache", folder], shown],
@@ -178,7 +186,7 @@ describe("texts from outside are shown, and do nothing", () => {
       err: (text: string) => written.push(text),
     };
     await told(["query", "SELECT DISTINCT symbol FROM fills", "-f", "ndjson", ...of("archive")], onTerminal);
-    await told(["files", "fills", ...of("archive")], onTerminal);
+    await told(["export", "--list", "fills", ...of("archive")], onTerminal);
     await told(["archive", run, ...of("terminal"), ...asked()], onTerminal);
     // the bar's own codes, of which it is above
     const own = aboveBar("\n").split("\n");
@@ -188,7 +196,7 @@ describe("texts from outside are shown, and do nothing", () => {
 });
 
 test("token prints a line that is JSON, whatever the name", async () => {
-  const { stdout } = await runInside(["token", hostile, "--instance", hostile], {
+  const { stdout } = await runInside(["serve", "token", hostile, "--instance", hostile], {
     stdin: Readable.from(["0123456789abcdef-own"]),
   });
   expect(obeyed(stdout)).toEqual([]);
@@ -230,9 +238,9 @@ test("reports go through the door that escapes: past it go rows for programs, he
     "apart/query-answer.ts",
     "commands/completion.ts",
     "commands/export.ts",
-    "commands/files.ts",
     "commands/serve.ts",
     "entry/command-line.ts",
+    "list/list-files.ts",
     "process/open-session.ts",
   ]);
 });

@@ -20,18 +20,18 @@ test("links that are missing are made again, nothing else changes, and then ther
   await rm(under.archive.layout.tablesRoot, { recursive: true });
   const data = join(under.archive.dir, "data");
   const before = await readdir(data, { recursive: true });
-  const { status, stdout } = await command("rebuild", "--links");
+  const { status, stdout } = await command("maintain", "rebuild", "--links");
   expect([status, stdout]).toEqual([0, "alpha/2022-01-01  3 of 3 links made\n3 links made, of 1 run\n"]);
   expect((await stat(link())).ino).toBe((await stat(committed())).ino);
   expect(await readdir(data, { recursive: true })).toEqual(before);
   expect((await command("verify")).stdout).not.toContain("links");
-  const again = await command("rebuild", "--links", "--json", "alpha/2022-01-01");
+  const again = await command("maintain", "rebuild", "--links", "--json", "alpha/2022-01-01");
   expect(JSON.parse(again.stdout)).toEqual({ exit: 0, made: 0, runs: [{ ...worldRun, links: 3, made: 0 }] });
 });
 
 test("copies become links, whatever is in them and however new they are", async () => {
   // the copy under test has copies of all links
-  expect((await command("rebuild", "--links")).stdout).toContain("3 of 3 links made");
+  expect((await command("maintain", "rebuild", "--links")).stdout).toContain("3 of 3 links made");
   const { size } = await stat(committed());
   await rm(link());
   await writeFile(link(), Buffer.alloc(size));
@@ -41,14 +41,14 @@ test("copies become links, whatever is in them and however new they are", async 
   await rm(bars);
   await cp(copy, bars);
   await rm(copy);
-  expect((await command("rebuild", "--links")).stdout).toContain("2 of 3 links made");
+  expect((await command("maintain", "rebuild", "--links")).stdout).toContain("2 of 3 links made");
   expect(await readFile(link())).toEqual(await readFile(committed()));
   expect((await stat(bars)).nlink).toBe(2);
 });
 
 test("a run on which a job works is left, and said", async () => {
   await using _lock = await lockRun(under.archive.layout, worldRun);
-  const { status, stdout, stderr } = await command("rebuild", "--links");
+  const { status, stdout, stderr } = await command("maintain", "rebuild", "--links");
   expect([status, stdout]).toEqual([6, "0 links made, of 0 runs\n"]);
   expect(stderr).toContain("locked");
 });
@@ -58,5 +58,5 @@ test("--links goes with neither --widen nor --tables", async () => {
     ["--widen", "fills.price"],
     ["--tables", "fills"],
   ])
-    expect((await command("rebuild", "--links", ...more)).status).toBe(2);
+    expect((await command("maintain", "rebuild", "--links", ...more)).status).toBe(2);
 });

@@ -56,7 +56,7 @@ const fillsBehind = {
 };
 const commands = {
   query: (table: string) => ["query", `SELECT count(*) AS n FROM ${table}`, "--archive", dir],
-  files: (table: string) => ["files", table, "--archive", dir],
+  files: (table: string) => ["export", "--list", table, "--archive", dir],
   export: (table: string) => ["export", table, "-f", "csv", "-o", out, "--force", "--archive", dir],
 };
 
@@ -294,7 +294,14 @@ describe("a bucket that an attempt changed", () => {
       return now;
     };
     await linked();
-    const widened = await runInside(["rebuild", "--widen", "fills.price=38,18", "--archive", dir]);
+    const widened = await runInside([
+      "maintain",
+      "rebuild",
+      "--widen",
+      "fills.price=38,18",
+      "--archive",
+      dir,
+    ]);
     expect(widened.status).toBe(0);
     const now = await linked();
     expect(now.tables.fills).toMatchObject({

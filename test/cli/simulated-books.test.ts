@@ -76,7 +76,7 @@ describe.each([
         expect(made).toMatchObject({ status: 0 });
       }
       const [rest, rpc] = ["rest", "rpc"].map((transport) => `${archive[1]}-${transport}`);
-      expect(await runInside(["diff", rest!, rpc!])).toMatchObject({ status: 0 });
+      expect(await runInside(["maintain", "diff", rest!, rpc!])).toMatchObject({ status: 0 });
       const { stdout } = await runInside([
         ...["query", "SELECT DISTINCT currency FROM equity ORDER BY 1", "--format", "csv"],
         ...["--archive", rest!],

@@ -54,7 +54,7 @@ describe("a run", () => {
     expect((await archived("rpc", "rpc")).asked).toEqual(["rpc"]);
     expect((await archived("auto", "auto")).asked).toEqual(["rest", "rpc"]);
     for (const other of ["rpc", "auto"]) {
-      const { status, stdout } = await runInside(["diff", inside("rest"), inside(other)]);
+      const { status, stdout } = await runInside(["maintain", "diff", inside("rest"), inside(other)]);
       expect(stdout).toMatch(/^equal$/m);
       expect(status).toBe(0);
     }
@@ -78,7 +78,7 @@ describe("a run", () => {
     const { report } = await archived("disturbed", "rpc", { wire: withFaults(...faults) });
     expect(report.runs[0]).toMatchObject({ state: "COMPLETE" });
     expect(report.runs[0]!.retries).toBeGreaterThanOrEqual(6);
-    const { stdout } = await runInside(["diff", inside("undisturbed"), inside("disturbed")]);
+    const { stdout } = await runInside(["maintain", "diff", inside("undisturbed"), inside("disturbed")]);
     expect(stdout).toMatch(/^equal$/m);
   });
 });

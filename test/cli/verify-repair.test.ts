@@ -135,9 +135,9 @@ describe("verify --repair", () => {
     const { status, stdout } = await verify("--repair", "alpha/1");
     expect(status).toBe(5);
     expect(stdout).toContain(
-      `next: Make its Parquet again: \`runvault rebuild --archive ${archive.dir} alpha/1\`.`,
+      `next: Make its Parquet again: \`runvault maintain rebuild --archive ${archive.dir} alpha/1\`.`,
     );
-    expect((await runInside(["rebuild", "--archive", archive.dir, "alpha/1"])).status).toBe(0);
+    expect((await runInside(["maintain", "rebuild", "--archive", archive.dir, "alpha/1"])).status).toBe(0);
     expect((await verify("alpha/1")).stdout).toContain("verified");
   });
 

@@ -125,7 +125,9 @@ test("rows that a column is too narrow for stay: once it is widened none is fetc
   expect((await runInside(["verify", "--deep", "--archive", dir])).stderr).not.toContain("damaged");
   const before = asked();
   const flag = /--widen (\S+=\d+,\d+)/.exec(narrow.fills.error.hint)![1]!;
-  expect(await runInside(["rebuild", "--widen", flag, "--archive", dir])).toMatchObject({ status: 0 });
+  expect(await runInside(["maintain", "rebuild", "--widen", flag, "--archive", dir])).toMatchObject({
+    status: 0,
+  });
   expect(await archiveFees(dir, source)).toMatchObject({ status: 0, fills: { state: "COMPLETE", rows: 3 } });
   expect(asked()).toBe(before);
 });

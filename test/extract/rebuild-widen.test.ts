@@ -44,8 +44,8 @@ describe("a widened column", () => {
     const source = await under.archiveFills(second, wide);
     const failed = (await under.archive.manifest(second))!.tables.fills!;
     expect(latestView(failed)).toMatchObject({ state: "INCOMPLETE", error: { code: "value_out_of_range" } });
-    expect(failed.attempt.error!.hint).toContain("runvault rebuild --widen fills.price=");
-    const widened = await under.command("rebuild", "--widen", "fills.price", "--json");
+    expect(failed.attempt.error!.hint).toContain("runvault maintain rebuild --widen fills.price=");
+    const widened = await under.command("maintain", "rebuild", "--widen", "fills.price", "--json");
     expect(widened).toMatchObject({ status: 0 });
     expect(JSON.parse(widened.stdout)).toMatchObject({ unfinished: [], exit: 0 });
     await under.archive.refresh();
@@ -67,7 +67,7 @@ describe("a widened column", () => {
     );
     await under.expectVerifiedDeep(run);
     await under.expectVerifiedDeep(second);
-    const again = await under.command("rebuild", "--widen", "fills.price=38,18");
+    const again = await under.command("maintain", "rebuild", "--widen", "fills.price=38,18");
     expect(again).toMatchObject({ status: 0, stdout: "nothing to rebuild\n" });
   });
 
@@ -84,13 +84,13 @@ describe("a widened column", () => {
     expect(await queried(sql)).toEqual(sorted.map((price) => [price]));
     const former = new Map([run, second].map(({ runId }) => [runId, "DECIMAL(18,9)"]));
     expect(await under.globbedTypes("price")).toEqual(former);
-    const files = await under.command("files", "fills");
+    const files = await under.command("export", "--list", "fills");
     expect(files).toMatchObject({ status: 4, stdout: "" });
     expect(files.stderr).toContain("fills.price is DECIMAL(18,9) in some runs and DECIMAL(38,18) in others");
     expect(await finishWidening(under.archive, step, signal)).toEqual(["fills"]);
     expect(await under.globbedTypes("price")).toEqual(former);
 
-    const { status, stdout } = await under.command("rebuild", "--widen", "fills.price");
+    const { status, stdout } = await under.command("maintain", "rebuild", "--widen", "fills.price");
     expect({ status, stdout }).toMatchObject({ status: 0 });
     expect(stdout).toMatch(/^alpha\/2022-01-01 {2}generation 2: 12 rows, 1 bucket converted, .*\n$/);
     await under.archive.refresh();
@@ -98,13 +98,13 @@ describe("a widened column", () => {
       new Map([run, second, third].map(({ runId }) => [runId, "DECIMAL(38,18)"])),
     );
     expect(await queried(sql)).toEqual(sorted.map((price) => [price]));
-    expect((await under.command("files", "fills")).stdout.split("\n").length).toBe(4);
+    expect((await under.command("export", "--list", "fills")).stdout.split("\n").length).toBe(4);
     expect((await under.command("verify", "--deep")).status).toBe(0);
   });
 
   test("leaves an archive equal to one that had the wide type from the beginning", async () => {
     await under.archiveFills(run, "0.123456789");
-    expect((await under.command("rebuild", "--widen", "fills.price=24,12")).status).toBe(0);
+    expect((await under.command("maintain", "rebuild", "--widen", "fills.price=24,12")).status).toBe(0);
     const dir = `${under.archive.dir}-other`;
     const other = await openArchive(dir, {
       create: true,
@@ -143,15 +143,22 @@ describe("a widened column", () => {
   // a value with 17 decimals had the column take 20 digits before the point, which no later value with 19 could have back
   test("moves digits that no archived value needs to the other side of the point, and no others", async () => {
     await under.archiveFills(run, "0.05234567890123456");
-    expect((await under.command("rebuild", "--widen", "fills.price=38,18")).status).toBe(0);
+    expect((await under.command("maintain", "rebuild", "--widen", "fills.price=38,18")).status).toBe(0);
     await under.archiveFills(run, "0.05234567890123456");
-    expect(await under.command("rebuild", "--widen", "fills.price=38,30")).toMatchObject({ status: 0 });
+    expect(await under.command("maintain", "rebuild", "--widen", "fills.price=38,30")).toMatchObject({
+      status: 0,
+    });
     await under.archive.refresh();
     expect(under.archive.exactTypes("fills").price).toBe("DECIMAL(38,30)");
     await under.expectVerifiedDeep(run);
     const before = await under.committedText();
     for (const lossy of ["38,16", "37,30"]) {
-      const { status, stderr } = await under.command("rebuild", "--widen", `fills.price=${lossy}`);
+      const { status, stderr } = await under.command(
+        "maintain",
+        "rebuild",
+        "--widen",
+        `fills.price=${lossy}`,
+      );
       expect({ status, stderr }).toMatchObject({ status: 2 });
       expect(stderr).toContain(`fills.price is DECIMAL(38,30), and DECIMAL(${lossy}) cannot hold all`);
     }
@@ -174,12 +181,12 @@ describe("a widened column", () => {
     const before = await under.committedText();
     {
       await using _lock = await lockRun(under.archive.layout, second);
-      const { status, stderr } = await under.command("rebuild", "--widen", "fills.price");
+      const { status, stderr } = await under.command("maintain", "rebuild", "--widen", "fills.price");
       expect(status).toBe(6);
       expect(stderr).toContain("another job");
       expect(await under.committedText()).toEqual(before);
     }
-    expect((await under.command("rebuild", "--widen", "fills.price")).status).toBe(0);
+    expect((await under.command("maintain", "rebuild", "--widen", "fills.price")).status).toBe(0);
   });
 
   test("has an interrupted job convert again what it converted, and fetch nothing again", async () => {
@@ -187,7 +194,7 @@ describe("a widened column", () => {
     const source = new ArraySource(run, new Map([["fills", rows]]));
     await under.place.archiveUntil(source, "parquet-journalled", 1);
     const asked = source.asked.length;
-    expect((await under.command("rebuild", "--widen", "fills.price")).status).toBe(0);
+    expect((await under.command("maintain", "rebuild", "--widen", "fills.price")).status).toBe(0);
     const { rows: fetched, manifest } = await under.place.archiveRun(source);
     expect({ fetched, asked: source.asked.filter(({ limit }) => limit !== 1).length }).toEqual({
       fetched: 0,
@@ -278,12 +285,12 @@ describe("a widened column", () => {
     await under.archiveFills(run);
     await under.archiveFills(second);
     await startWidening(under.archive, { fills: { price: null } }, step);
-    const { status, stdout } = await under.command("rebuild", `${run.instanceId}/${run.runId}`);
+    const { status, stdout } = await under.command("maintain", "rebuild", `${run.instanceId}/${run.runId}`);
     expect(status).toBe(0);
     expect(stdout).toContain(
-      `types of fills are not yet changed in all runs: \`runvault rebuild --archive ${under.archive.dir} --widen fills.price=38,18\` finishes the change`,
+      `types of fills are not yet changed in all runs: \`runvault maintain rebuild --archive ${under.archive.dir} --widen fills.price=38,18\` finishes the change`,
     );
-    const ended = await under.command("rebuild", "--widen", "fills.price=38,18", "--json");
+    const ended = await under.command("maintain", "rebuild", "--widen", "fills.price=38,18", "--json");
     expect(JSON.parse(ended.stdout)).toMatchObject({ exit: 0, unfinished: [], goOn: null });
   });
 
@@ -328,7 +335,7 @@ describe("on the command line, rebuild refuses", () => {
     ],
     [["--widen", "fills.price", "a/b"], "--widen applies to the whole archive"],
   ])("%j", async (args, says) => {
-    const { status, stderr } = await under.command("rebuild", ...args);
+    const { status, stderr } = await under.command("maintain", "rebuild", ...args);
     expect(status).toBe(2);
     expect(stderr).toContain(says);
   });

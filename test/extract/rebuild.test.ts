@@ -58,7 +58,7 @@ describe("a rebuilt run", () => {
     bytes[20]! ^= 1;
     await writeFile(file, bytes);
     const before = await under.committedText();
-    const { status, stderr, stdout } = await under.command("rebuild", "alpha/2022-01-01");
+    const { status, stderr, stdout } = await under.command("maintain", "rebuild", "alpha/2022-01-01");
     expect(status).toBe(5);
     expect(stderr).toContain("archive_damaged");
     expect(stderr).toContain(segments[1]!.file);
@@ -70,7 +70,7 @@ describe("a rebuilt run", () => {
     await under.archiveFills(run);
     await under.archiveFills(second);
     const lock = await lockRun(under.archive.layout, run);
-    const { status, stdout } = await under.command("rebuild", "--json");
+    const { status, stdout } = await under.command("maintain", "rebuild", "--json");
     const report = JSON.parse(stdout) as { runs: object[] };
     expect(status).toBe(6);
     expect(report.runs).toMatchObject([
@@ -78,12 +78,12 @@ describe("a rebuilt run", () => {
       { runId: second.runId, exit: 0, generation: 2, buckets: 1 },
     ]);
     await lock[Symbol.asyncDispose]();
-    const again = await under.command("rebuild");
+    const again = await under.command("maintain", "rebuild");
     expect(again.stdout).toMatch(
       /2022-01-01 {2}generation 2: .*\n.*2022-02-02 {2}nothing to do, generation 2\n$/,
     );
     expect(again.stderr).toContain("continuing the rebuild of");
-    expect((await under.command("rebuild")).stdout.match(/generation 3: /g)?.length).toBe(2);
+    expect((await under.command("maintain", "rebuild")).stdout.match(/generation 3: /g)?.length).toBe(2);
   });
 
   test("leaves alone what an interrupted job fetched, and says how to go on", async () => {
@@ -100,7 +100,7 @@ describe("a rebuilt run", () => {
 
   test("is not found under a misspelt name, of which nothing stays behind", async () => {
     await under.archiveFills(run);
-    const { status, stderr } = await under.command("rebuild", "alpha/2022-01-02");
+    const { status, stderr } = await under.command("maintain", "rebuild", "alpha/2022-01-02");
     expect(status).toBe(2);
     expect(stderr).toContain("not_archived");
     expect(await readdir(join(under.archive.dir, "locks", "alpha"))).toEqual([]);

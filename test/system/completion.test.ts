@@ -28,8 +28,8 @@ describe("a command line is completed", () => {
   test("by the names of tables, as arguments and as values", async () => {
     expect((await told("export", "")).values).toEqual(expect.arrayContaining([...tableNames]));
     expect((await told("export", "fills", "or")).values).toEqual(["orders", "order_book"]);
-    expect((await told("files", "fa")).values).toEqual(["factors"]);
-    expect((await told("accept", "alpha/1", "fa")).values).toEqual(["factors"]);
+    expect((await told("export", "--list", "fa")).values).toEqual(["factors"]);
+    expect((await told("maintain", "accept", "alpha/1", "fa")).values).toEqual(["factors"]);
     expect((await told("archive", "--tables", "f")).values).toEqual(["fills", "factors"]);
   });
 

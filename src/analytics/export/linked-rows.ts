@@ -58,7 +58,7 @@ export async function requireLinked(
       `${name}.${column.name} is ${is} in tables/, and ${wanted} elsewhere`,
       {
         place: { table: name },
-        hint: "Run the same `runvault rebuild --widen` or `--extra` again: a change of the column's type was not finished.",
+        hint: "Run the same `runvault maintain rebuild --widen` or `--extra` again: a change of the column's type was not finished.",
       },
     );
   }
@@ -73,7 +73,7 @@ export async function requireLinked(
     `tables/${name} has ${countText(found, "row")}, and ${committed} ${agreeing(committed, "is", "are")} committed`,
     {
       place: { table: name },
-      hint: "Run it again if a job is at work; else `runvault verify` names the files, and `runvault rebuild --links` makes them again.",
+      hint: "Run it again if a job is at work; else `runvault verify` names the files, and `runvault maintain rebuild --links` makes them again.",
     },
   );
 }

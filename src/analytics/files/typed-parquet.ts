@@ -42,6 +42,6 @@ export function refuseMixedTypes(
 function mixedTypes(table: TableName, column: string, one: string, other: string): RunvaultError {
   return new RunvaultError("incomplete", `${table}.${column} is ${one} in some runs and ${other} in others`, {
     place: { table },
-    hint: "Run the same `runvault rebuild --widen` or `--extra` again: a change of the column's type was not finished.",
+    hint: "Run the same `runvault maintain rebuild --widen` or `--extra` again: a change of the column's type was not finished.",
   });
 }

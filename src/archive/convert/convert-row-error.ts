@@ -52,6 +52,6 @@ export function tooNarrow(message: string, place: ErrorPlace, wider: readonly Wi
   return new RunvaultError("value_out_of_range", message, {
     place,
     wider,
-    hint: `Archive the run again with \`--widen auto\`, or after \`runvault rebuild ${flags("--widen")}\`; a new archive takes \`${flags("--decimal")}\`.`,
+    hint: `Archive the run again with \`--widen auto\`, or after \`runvault maintain rebuild ${flags("--widen")}\`; a new archive takes \`${flags("--decimal")}\`.`,
   });
 }

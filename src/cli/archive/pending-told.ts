@@ -28,6 +28,6 @@ export function pendingLine(work: PendingWork, command: CommandToCopy): string {
 
 function commandOf(work: PendingWork, command: CommandToCopy): string {
   const run = formatRun(work);
-  if (work.by === "remap") return command("rebuild", run, "--profile", "FILE");
+  if (work.by === "remap") return command("maintain rebuild", run, "--profile", "FILE");
   return command(work.by, run);
 }

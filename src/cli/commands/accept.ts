@@ -17,7 +17,7 @@ const schema = z.object({
   undo: z.boolean().default(false),
 });
 
-/** `runvault accept RUN TABLE --reason TEXT` */
+/** `runvault maintain accept RUN TABLE --reason TEXT` */
 export const acceptCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
@@ -43,8 +43,8 @@ so says it, and fetches the table. Readers show what they showed before, and nam
 --strict still exits with 4.
 
 Examples:
-  runvault accept alpha-1/2022-01-01-001 fills --reason "one row has no price"
-  runvault accept alpha-1/2022-01-01-001 fills --undo
+  runvault maintain accept alpha-1/2022-01-01-001 fills --reason "one row has no price"
+  runvault maintain accept alpha-1/2022-01-01-001 fills --undo
 `,
       ),
   run: accept,

@@ -14,7 +14,7 @@ const schema = z.object({ a: nonEmpty, b: nonEmpty });
 
 type DiffValues = z.output<typeof schema>;
 
-/** `runvault diff A B` */
+/** `runvault maintain diff A B` */
 export const diffCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
@@ -27,7 +27,7 @@ export const diffCommand = commandEntry({
       .argument("<a>", "an archive folder")
       .argument("<b>", "another archive folder")
       .option("--json", "report as JSON")
-      .addHelpText("after", "\nExample:\n  runvault diff archive /mnt/copy/archive\n"),
+      .addHelpText("after", "\nExample:\n  runvault maintain diff archive /mnt/copy/archive\n"),
   run: diff,
 });
 

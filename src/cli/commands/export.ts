@@ -33,8 +33,9 @@ const schema = z.object({
   ...archiveShape,
   tables: z.array(z.string()).default([]),
   allTables: z.boolean().default(false),
+  list: z.boolean().default(false),
   format: z.enum(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]).optional(),
-  out: nonEmpty,
+  out: nonEmpty.optional(),
   partition: z.enum(partitions).optional(),
   withAnalytics: z.boolean().default(false),
   views: z.boolean().default(false),
@@ -53,9 +54,15 @@ const schema = z.object({
   memory: mebibytes,
   threads: wholeNumber(1, 256),
 });
-type Values = z.output<typeof schema>;
+type Values = z.output<typeof schema> & { readonly out: string };
 
-/** `runvault export TABLE… --format FORMAT --out PATH` */
+/** Options that choose what goes into the files written, and how. */
+const onlyOfWriting = [
+  ...["out", "format", "partition", "withAnalytics", "views", "instruments", "force"],
+  ...["symbol", "venue", "account", "portfolio", "resourceKey", "from", "to"],
+];
+
+/** `runvault export TABLE… --out PATH` and `runvault export --list TABLE…` */
 export const exportCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again: the output was not written.",
@@ -63,7 +70,8 @@ export const exportCommand = commandEntry({
     command
       .description(
         "Writes tables of some or all runs to files for other programs. Rows come in key order: by run, then ts_event, " +
-          "then seq. A file gets its name only once it is complete.",
+          "then seq. A file gets its name only once it is complete. With --list it writes nothing: it prints the archive's " +
+          "own Parquet files.",
       )
       .argument("[tables...]", "tables to export")
       .option("--all-tables", "every table")
@@ -73,9 +81,15 @@ export const exportCommand = commandEntry({
           "format of the files (default: by the file ending of --out)",
         ).choices(Object.keys(exportFormats)),
       )
-      .requiredOption(
+      .option(
         "-o, --out <path>",
         `a file for one table or for duckdb, else a folder; - is standard output (${streamFormats.join(", ")})`,
+      )
+      .addOption(
+        new Option(
+          "--list",
+          "print the paths of the archive's Parquet files of these tables, for any Parquet reader, and write nothing",
+        ).conflicts(onlyOfWriting),
       )
       .addOption(
         new Option(
@@ -130,6 +144,10 @@ exported tables, runs, and <table>_f with doubles. ndjson holds the lines as a g
 In csv, NULL is an empty field and the empty string is "". Times are in UTC without a time zone, in
 nanoseconds.
 
+--list checks each file against its commit, and all come from one state of the archive. Files that a
+later commit replaces are kept for an hour. With --json each has file, table, instance, run, bucket,
+rows, bytes and sha256; what is withheld goes to standard error.
+
 With --views, a database shows the rows that the archive has of its runs at the time of a query, and
 needs the archive at its present path. Copied at the export, as they then were: runs, and with
 --with-analytics round_trips, matches and positions, some 150 bytes a fill.
@@ -142,6 +160,7 @@ Examples:
   runvault export fills orders --partition run --format parquet --out lake
   runvault export fills orders --from 2022-01-01 --to 2022-02-01 --format arrow --out january
   runvault export fills --format csv --out - | head
+  runvault export --list fills --run alpha-1/2022-01-01-001
 `,
       ),
   run: runExport,
@@ -151,8 +170,23 @@ function collected(value: string, before: readonly string[] | undefined): string
   return [...(before ?? []), value];
 }
 
-async function runExport(values: Values, session: Session): Promise<number> {
+async function runExport(values: z.output<typeof schema>, session: Session): Promise<number> {
   const chosen = chosenTables(values);
+  const { list, out } = values;
+  if (list) {
+    const { listFiles } = await import("../list/list-files.ts");
+    const names = chosen.map(({ name }) => name);
+    return await listFiles(names, values.run.map(parseRun), values, session);
+  }
+  if (out === undefined) {
+    throw new RunvaultError("invalid_argument", "nothing says where to write", {
+      hint: "Give --out PATH, or --list to print the archive's own Parquet files.",
+    });
+  }
+  return await writeTables(chosen, { ...values, out }, session);
+}
+
+async function writeTables(chosen: readonly Table[], values: Values, session: Session): Promise<number> {
   const format = values.format ?? guessedFormat(values, chosen);
   if (values.withAnalytics) refuseAnalytics(values, format);
   if (values.views) refuseViews(values, format);
@@ -226,7 +260,11 @@ async function runExport(values: Values, session: Session): Promise<number> {
 }
 
 /** The tables named, in the order of the table of tables, each once. */
-function chosenTables({ tables: names, allTables, withAnalytics }: Values): readonly Table[] {
+function chosenTables({
+  tables: names,
+  allTables,
+  withAnalytics,
+}: z.output<typeof schema>): readonly Table[] {
   if (allTables && names.length > 0) throw wrong("--all-tables cannot be combined with table names");
   if (allTables || (withAnalytics && names.length === 0)) return tables;
   if (names.length === 0) throw wrong("no table is named");

@@ -23,7 +23,7 @@ const schema = z.object({
 
 type RebuildValues = z.output<typeof schema>;
 
-/** `runvault rebuild [RUN…]` */
+/** `runvault maintain rebuild [RUN…]` */
 export const rebuildCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again: it continues from what is already converted.",
@@ -69,11 +69,11 @@ export const rebuildCommand = commandEntry({
         "after",
         `
 Examples:
-  runvault rebuild alpha-1/2022-01-01-001
-  runvault rebuild --widen fills.price --widen orders.price=38,12
-  runvault rebuild --extra fills,orders
-  runvault rebuild alpha-1/2022-01-01-001 --profile acme.yaml
-  runvault rebuild --links
+  runvault maintain rebuild alpha-1/2022-01-01-001
+  runvault maintain rebuild --widen fills.price --widen orders.price=38,12
+  runvault maintain rebuild --extra fills,orders
+  runvault maintain rebuild alpha-1/2022-01-01-001 --profile acme.yaml
+  runvault maintain rebuild --links
 `,
       ),
   run: rebuild,

@@ -79,7 +79,7 @@ read the state damaged (exit status 5).
 With --json every table of an archived run has state, and for what is proven: proven (its state),
 proof, rows, setAside and until (the ts_event up to which an OPEN table is proven, in nanoseconds);
 behindSince, error (a code) and reason describe the latest attempt, and are null if it succeeded;
-accepted (at, by and reason) is there where runvault accept keeps a table as it is.
+accepted (at, by and reason) is there where runvault maintain accept keeps a table as it is.
 
 Examples:
   runvault runs

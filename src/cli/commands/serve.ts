@@ -210,7 +210,7 @@ function refuseOpenDoor({ host, tokens, insecure }: ServeValues): void {
     "invalid_argument",
     `--host ${host}: other machines can reach this address, and no tokens are required`,
     {
-      hint: "Give --tokens FILE (`runvault token --help` says how to make one), or --insecure to serve anyone who can connect.",
+      hint: "Give --tokens FILE (`runvault serve token --help` says how to make one), or --insecure to serve anyone who can connect.",
     },
   );
 }

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { commandEntry } from "../entry/command-entry.ts";
+import { scratchOption, scratchShape } from "../options/archive-option.ts";
 import { ageMs, nonEmpty } from "../options/option-values.ts";
 import { setOption, setShape } from "../options/set-option.ts";
 import type { Session } from "../process/session.ts";
@@ -8,6 +9,7 @@ import type { Session } from "../process/session.ts";
 const schema = z.object({
   ...setShape,
   archive: nonEmpty.optional(),
+  ...scratchShape,
   file: nonEmpty.optional(),
   maxAge: ageMs.optional(),
 });
@@ -17,20 +19,23 @@ export const statusCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
   // a job file names its archive
-  unused: ({ file }) => (file === undefined ? [] : ["archive"]),
+  unused: ({ file }) => (file === undefined ? [] : ["archive", "scratch"]),
   declare: (command: Command) =>
     command
       .description(
-        "Says how jobs stand: last success, last result, what is running or died, the next start, runs by state, what is " +
-          "unproven or about to expire, and how long the disk lasts. Of one job file, or of every job that has run in " +
-          "an archive. Asks no gateway. Exit status 4 if a job never succeeded, or not for too long.",
+        "Shows how jobs and their archive stand: last success, last result, what is running or died, the next start, runs by " +
+          "state, what is unproven or about to expire, and how long the disk lasts. With a job file, those of that job; " +
+          "without one, of every job that has run in the archive, and what the archive holds: rows, sizes, instances, " +
+          "pending work. Reads manifests, not the data, and asks no gateway. Exit status 4 if a job never succeeded, or " +
+          "not for too long.",
       )
-      .argument("[file]", "a job file, whose archive and runs are looked at")
+      .argument("[file]", "a job file; it names the archive and the runs")
       .addOption(
         new Option("--archive <dir>", 'the archive folder, without a job file; default "archive"').env(
           "RUNVAULT_ARCHIVE",
         ),
       )
+      .addOption(scratchOption())
       .option(
         "--max-age <age>",
         "how old the last success may be, such as 26h; default: two intervals of the job file's schedule",
@@ -40,9 +45,10 @@ export const statusCommand = commandEntry({
       .addHelpText(
         "after",
         `
-Without a job file nothing is known of a schedule: then --max-age alone says what is too long.
+Without a job file no schedule is known: then only --max-age decides what is too long.
 
 Examples:
+  runvault status
   runvault status nightly.yaml
   runvault status --archive /data/archive --max-age 26h
 `,

@@ -11,7 +11,7 @@ const schema = z.object({
   instance: z.array(nonEmpty).min(1),
 });
 
-/** `runvault token` */
+/** `runvault serve token` */
 export const tokenCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
@@ -34,7 +34,7 @@ export const tokenCommand = commandEntry({
 Example:
   umask 077
   openssl rand -hex 32 > desk.token
-  runvault token desk --instance alpha-1 < desk.token >> tokens
+  runvault serve token desk --instance alpha-1 < desk.token >> tokens
   runvault serve --tokens tokens --host 0.0.0.0 --port 8080
 `,
       ),

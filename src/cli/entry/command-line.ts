@@ -30,9 +30,9 @@ export async function runCommandLine(
     return terminal.err(bar ? aboveBar(clean) : clean);
   };
   const debug = argv.includes("--debug");
-  const named = argv.find((word) => commands.some(({ name }) => name === word));
+  const named = namedIn(argv, commands);
   const fail = (error: unknown) =>
-    reportFailure(parseError(error, named), {
+    reportFailure(parseError(error, { argv, command: named }), {
       json: argv.includes("--json") || argv.includes(jsonLinesFlag),
       debug,
       hintText,
@@ -43,7 +43,14 @@ export async function runCommandLine(
   unsetEmpty(process.env);
 
   const help: string[] = [];
+  // what is set here holds for the commands below as well
   const program = new Command("runvault")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => help.push(text),
+      writeErr: (text) => help.push(text),
+      outputError: () => {},
+    })
     .description(
       "Keeps the history of trading runs: archives it from a gateway, proves it complete and answers queries.",
     )
@@ -58,15 +65,16 @@ export async function runCommandLine(
         .default("text"),
     )
     .configureHelp({ showGlobalOptions: true, subcommandTerm: (command) => command.name() })
-    .helpCommand(true)
+    .commandsGroup("More:")
+    .helpCommand("help [command...]", "show the help of a command")
     .showSuggestionAfterError(true)
     .addHelpText("after", programHelp);
 
   const completing = argv[0] === "complete" && argv[1] === "--";
-  for (const { name, summary, entry } of commands) {
+  for (const { name, summary, group, entry } of commands) {
     // the library that completes brings its own
     if (completing && name === "completion") continue;
-    const command = program.command(name).summary(summary);
+    const command = declared(program, name.split(" ")).summary(summary).helpGroup(`${group}:`);
     if (entry === null) continue;
     entry.declare(command).action(async () => {
       const { globals, folders, run } = entry.check(command);
@@ -94,12 +102,6 @@ export async function runCommandLine(
       }
     });
   }
-  for (const command of [program, ...program.commands]) {
-    command
-      .exitOverride()
-      .configureOutput({ writeOut: (text) => help.push(text), outputError: () => {}, writeErr: () => {} });
-  }
-
   try {
     if (completing) {
       const { completions } = await import("./completions.ts");
@@ -114,15 +116,35 @@ export async function runCommandLine(
     return status;
   } catch (error) {
     const isHelp = error instanceof CommanderError && error.exitCode === 0;
-    return isHelp ? await terminal.out(help.join("")).then(() => exit.done, fail) : fail(error);
+    if (isHelp) return await terminal.out(help.join("")).then(() => exit.done, fail);
+    if (help.length === 0) return fail(error);
+    // a command that only has others below it, called without one
+    write(help.join(""));
+    return exit.usage;
   }
+}
+
+/** A command at the end of these words, one for each level. */
+function declared(above: Command, [word = "", ...below]: readonly string[]): Command {
+  if (below.length === 0) return above.command(word).helpCommand(false);
+  const parent = above.commands.find((command) => command.name() === word) ?? above.command(word);
+  // so that an option behind the name of the one below is not taken for the parent's
+  return declared(parent.enablePositionalOptions(), below);
+}
+
+/** The name of the command that a line names, of one word or two. */
+function namedIn(argv: readonly string[], commands: readonly KnownCommand[]): string | undefined {
+  const names = commands.map(({ name }) => name);
+  const at = argv.findIndex((word) => names.includes(word));
+  const two = `${argv[at]} ${argv[at + 1]}`;
+  return names.includes(two) ? two : argv[at];
 }
 
 /** Help for a command that is not there is the same mistake as calling it, and gets the same suggestion. */
 function asked(argv: readonly string[], commands: readonly KnownCommand[]): string[] {
-  const [first, named] = argv;
-  const isHelp = first === "help" && named !== undefined && !named.startsWith("-");
-  return isHelp && ![...commands.map(({ name }) => name), "help"].includes(named) ? [named] : [...argv];
+  const [first, named, ...more] = argv;
+  if (first !== "help" || named === undefined || named.startsWith("-")) return [...argv];
+  return commands.some(({ name }) => name === named) ? [named, ...more, "--help"] : [named];
 }
 
 /** An empty variable is how shells and schedulers leave one out; commander would take it for a value. */
@@ -152,5 +174,6 @@ Exit status:
   8         deadline reached: the rest is left for the next time
   9         refused: the token, or an instance, run or route that the gateway does not have
   130, 143  interrupted by Ctrl-C or SIGTERM
-Of several the first of 1, 5, 7, 9, 3, 4, 8, 6. A retry helps after 3, 6, 7 and 8.
+If several apply, the exit status is the first of 1, 5, 7, 9, 3, 4, 8, 6.
+A retry helps after 3, 6, 7 and 8.
 `;

@@ -12,13 +12,13 @@ export async function completions(
 ): Promise<string> {
   const { default: tab } = await import("@bomb.sh/tab/commander");
   const before = words.at(-2) ?? "";
-  const command = program.commands.find((candidate) => candidate.name() === words[0]);
+  const command = commandOf(program, words);
   const isProfile = command?.name() === "profile" && before === "show";
   if (isProfile || takesPath(command, before)) return `:${shellCompletesFiles}\n`;
   const root = tab(program, { completionCommandName: "completion" });
   for (const [name, completed] of root.commands) {
-    const summary = program.commands.find((candidate) => candidate.name() === name)?.summary();
-    if (summary !== undefined && summary !== "") completed.description = summary;
+    const summary = commandOf(program, name.split(" "))?.summary() ?? "";
+    if (summary !== "") completed.description = summary;
     const { arguments: taken, options } = completed;
     for (const holder of ["table", "tables"]) {
       for (const place of [taken.get(holder), options.get(holder)]) {
@@ -47,6 +47,12 @@ export async function completions(
 }
 
 const shellCompletesFiles = 0;
+
+/** The command that the words begin with, the one below another where they name it. */
+function commandOf(program: Command, [first, second]: readonly string[]): Command | undefined {
+  const command = program.commands.find((candidate) => candidate.name() === first);
+  return command?.commands.find((candidate) => candidate.name() === second) ?? command;
+}
 
 function offer(complete: (value: string, description: string) => void, values: readonly string[]): void {
   for (const value of values) complete(value, "");

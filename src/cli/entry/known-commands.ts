@@ -2,178 +2,186 @@ import type { CommandEntry } from "./command-entry.ts";
 
 /** A command as the list of all has it. */
 export interface CommandListing {
+  /** Two words for a command below another one. */
   readonly name: string;
-  /** One line for the list of commands. */
+  /** At most twelve words for the list of commands. */
   readonly summary: string;
-  /** Its options and body, with all that they need. */
-  load(): Promise<CommandEntry>;
+  /** Its options and body, with all that they need; null for one that only has others below it. */
+  readonly load: (() => Promise<CommandEntry>) | null;
 }
 
 /** A command of which a command line knows the name, and the rest where it was named. */
 export interface KnownCommand extends Pick<CommandListing, "name" | "summary"> {
+  /** Heading of its part of the list. */
+  readonly group: string;
   readonly entry: CommandEntry | null;
 }
 
-/** The commands, in the order in which people need them. */
-const listings: readonly CommandListing[] = [
-  {
-    name: "archive",
-    summary: "fetch runs from a gateway and prove them complete",
-    load: async () => (await import("../commands/archive.ts")).archiveCommand,
-  },
-  {
-    name: "runs",
-    summary: "list the runs of an archive or of a gateway",
-    load: async () => (await import("../commands/runs.ts")).runsCommand,
-  },
-  {
-    name: "info",
-    summary: "summarise an archive on one screen",
-    load: async () => (await import("../commands/info.ts")).infoCommand,
-  },
-  {
-    name: "query",
-    summary: "run one SELECT over the archive",
-    load: async () => (await import("../commands/query.ts")).queryCommand,
-  },
-  {
-    name: "shell",
-    summary: "query the archive interactively",
-    load: async () => (await import("../commands/shell.ts")).shellCommand,
-  },
-  {
-    name: "metrics",
-    summary: "compute the figures of runs: returns, drawdowns, trades",
-    load: async () => (await import("../commands/metrics.ts")).metricsCommand,
-  },
-  {
-    name: "report",
-    summary: "write a page of a run: figures, charts, trades",
-    load: async () => (await import("../commands/report.ts")).reportCommand,
-  },
-  {
-    name: "files",
-    summary: "list the committed Parquet files of a table",
-    load: async () => (await import("../commands/files.ts")).filesCommand,
-  },
-  {
-    name: "export",
-    summary: "write tables as Parquet, Arrow, DuckDB, NDJSON or CSV",
-    load: async () => (await import("../commands/export.ts")).exportCommand,
-  },
-  {
-    name: "notebook",
-    summary: "write a Jupyter notebook on one run",
-    load: async () => (await import("../commands/notebook.ts")).notebookCommand,
-  },
-  {
-    name: "verify",
-    summary: "check the archive without trusting what wrote it",
-    load: async () => (await import("../commands/verify.ts")).verifyCommand,
-  },
-  {
-    name: "accept",
-    summary: "keep a table that is not proven as it is",
-    load: async () => (await import("../commands/accept.ts")).acceptCommand,
-  },
-  {
-    name: "diff",
-    summary: "compare two archives",
-    load: async () => (await import("../commands/diff.ts")).diffCommand,
-  },
-  {
-    name: "reconcile",
-    summary: "check a run's books against its rows",
-    load: async () => (await import("../commands/reconcile.ts")).reconcileCommand,
-  },
-  {
-    name: "rebuild",
-    summary: "make Parquet again from segments, widen columns",
-    load: async () => (await import("../commands/rebuild.ts")).rebuildCommand,
-  },
-  {
-    name: "rm",
-    summary: "remove runs from the archive",
-    load: async () => (await import("../commands/rm.ts")).rmCommand,
-  },
-  {
-    name: "gc",
-    summary: "remove what no run of the archive needs any more",
-    load: async () => (await import("../commands/gc.ts")).gcCommand,
-  },
-  {
-    name: "init",
-    summary: "write a job file for a gateway",
-    load: async () => (await import("../commands/init.ts")).initCommand,
-  },
-  {
-    name: "check",
-    summary: "check job files before they run unattended",
-    load: async () => (await import("../commands/check.ts")).checkCommand,
-  },
-  {
-    name: "run",
-    summary: "execute jobs once, as their files say",
-    load: async () => (await import("../commands/run.ts")).runCommand,
-  },
-  {
-    name: "schedule",
-    summary: "execute jobs when their schedules say so",
-    load: async () => (await import("../commands/schedule.ts")).scheduleCommand,
-  },
-  {
-    name: "schema",
-    summary: "print the JSON Schema of a document",
-    load: async () => (await import("../commands/schema.ts")).schemaCommand,
-  },
-  {
-    name: "profile",
-    summary: "describe a gateway that differs",
-    load: async () => (await import("../commands/profile.ts")).profileCommand,
-  },
-  {
-    name: "notify",
-    summary: "try everyone whom a job file tells",
-    load: async () => (await import("../commands/notify.ts")).notifyCommand,
-  },
-  {
-    name: "status",
-    summary: "say how jobs and their archive stand",
-    load: async () => (await import("../commands/status.ts")).statusCommand,
-  },
-  {
-    name: "jobs",
-    summary: "list the executions of jobs, or tell one in full",
-    load: async () => (await import("../commands/jobs.ts")).jobsCommand,
-  },
-  {
-    name: "serve",
-    summary: "serve an archive as the gateway would",
-    load: async () => (await import("../commands/serve.ts")).serveCommand,
-  },
-  {
-    name: "token",
-    summary: "make the line of a tokens file for a token",
-    load: async () => (await import("../commands/token.ts")).tokenCommand,
-  },
-  {
-    name: "simulate",
-    summary: "serve a simulated, repeatable world as a gateway would",
-    load: async () => (await import("../commands/simulate.ts")).simulateCommand,
-  },
-  {
-    name: "completion",
-    summary: "print a shell's completion script",
-    load: async () => (await import("../commands/completion.ts")).completionCommand,
-  },
-];
+/** The commands under the headings of `--help`, in the order in which people need them. */
+const listings: Readonly<Record<string, readonly CommandListing[]>> = {
+  Try: [
+    {
+      name: "simulate",
+      summary: "serve simulated runs as a gateway would",
+      load: async () => (await import("../commands/simulate.ts")).simulateCommand,
+    },
+    {
+      name: "init",
+      summary: "write a job file for a gateway",
+      load: async () => (await import("../commands/init.ts")).initCommand,
+    },
+  ],
+  Archive: [
+    {
+      name: "archive",
+      summary: "fetch runs from a gateway and prove them complete",
+      load: async () => (await import("../commands/archive.ts")).archiveCommand,
+    },
+    {
+      name: "runs",
+      summary: "list the runs of an archive or of a gateway",
+      load: async () => (await import("../commands/runs.ts")).runsCommand,
+    },
+    {
+      name: "verify",
+      summary: "check the archive against its hashes, or against the gateway",
+      load: async () => (await import("../commands/verify.ts")).verifyCommand,
+    },
+    {
+      name: "rm",
+      summary: "remove runs from the archive",
+      load: async () => (await import("../commands/rm.ts")).rmCommand,
+    },
+    {
+      name: "gc",
+      summary: "remove files that no run needs any more",
+      load: async () => (await import("../commands/gc.ts")).gcCommand,
+    },
+  ],
+  Read: [
+    {
+      name: "query",
+      summary: "run one SELECT over the archive",
+      load: async () => (await import("../commands/query.ts")).queryCommand,
+    },
+    {
+      name: "shell",
+      summary: "query the archive interactively",
+      load: async () => (await import("../commands/shell.ts")).shellCommand,
+    },
+    {
+      name: "export",
+      summary: "write tables as Parquet, Arrow, DuckDB, NDJSON or CSV",
+      load: async () => (await import("../commands/export.ts")).exportCommand,
+    },
+    {
+      name: "notebook",
+      summary: "write a Jupyter notebook on one run",
+      load: async () => (await import("../commands/notebook.ts")).notebookCommand,
+    },
+    {
+      name: "serve",
+      summary: "serve an archive on the gateway's interface",
+      load: async () => (await import("../commands/serve.ts")).serveCommand,
+    },
+    {
+      name: "serve token",
+      summary: "create a token for `serve --tokens`",
+      load: async () => (await import("../commands/token.ts")).tokenCommand,
+    },
+  ],
+  Analyse: [
+    {
+      name: "metrics",
+      summary: "compute returns, drawdowns and trade figures of runs",
+      load: async () => (await import("../commands/metrics.ts")).metricsCommand,
+    },
+    {
+      name: "report",
+      summary: "write an HTML page of a run: figures, charts, trades",
+      load: async () => (await import("../commands/report.ts")).reportCommand,
+    },
+    {
+      name: "reconcile",
+      summary: "check a run's books against its rows",
+      load: async () => (await import("../commands/reconcile.ts")).reconcileCommand,
+    },
+  ],
+  Jobs: [
+    {
+      name: "check",
+      summary: "check job files before they run unattended",
+      load: async () => (await import("../commands/check.ts")).checkCommand,
+    },
+    {
+      name: "run",
+      summary: "run job files now",
+      load: async () => (await import("../commands/run.ts")).runCommand,
+    },
+    {
+      name: "status",
+      summary: "show how jobs and their archive stand",
+      load: async () => (await import("../commands/status.ts")).statusCommand,
+    },
+    {
+      name: "jobs",
+      summary: "list the executions of jobs, or show one",
+      load: async () => (await import("../commands/jobs.ts")).jobsCommand,
+    },
+    {
+      name: "schedule",
+      summary: "run job files when their schedules say so",
+      load: async () => (await import("../commands/schedule.ts")).scheduleCommand,
+    },
+  ],
+  More: [
+    {
+      name: "maintain",
+      summary: "accept unproven tables, compare archives, rebuild Parquet",
+      load: null,
+    },
+    {
+      name: "maintain accept",
+      summary: "keep a table that is not proven as it is",
+      load: async () => (await import("../commands/accept.ts")).acceptCommand,
+    },
+    {
+      name: "maintain diff",
+      summary: "compare two archives",
+      load: async () => (await import("../commands/diff.ts")).diffCommand,
+    },
+    {
+      name: "maintain rebuild",
+      summary: "make Parquet again from segments, widen columns",
+      load: async () => (await import("../commands/rebuild.ts")).rebuildCommand,
+    },
+    {
+      name: "profile",
+      summary: "describe a gateway that differs from the usual one",
+      load: async () => (await import("../commands/profile.ts")).profileCommand,
+    },
+    {
+      name: "schema",
+      summary: "print the JSON Schema of a document",
+      load: async () => (await import("../commands/schema.ts")).schemaCommand,
+    },
+    {
+      name: "completion",
+      summary: "print a shell's completion script",
+      load: async () => (await import("../commands/completion.ts")).completionCommand,
+    },
+  ],
+};
 
-/** All commands, of which those are loaded that a word of the command line may mean; all where no words are given. */
+/** All commands, of which those are loaded that words of the command line may mean; all where no words are given. */
 export async function knownCommands(argv?: readonly string[]): Promise<KnownCommand[]> {
+  const all = Object.entries(listings).flatMap(([group, listed]) =>
+    listed.map((listing) => ({ group, ...listing })),
+  );
   return await Promise.all(
-    listings.map(async ({ name, summary, load }) => {
-      const isNamed = argv === undefined || argv.includes(name);
-      return { name, summary, entry: isNamed ? await load() : null };
+    all.map(async ({ load, ...known }) => {
+      const isNamed = argv === undefined || known.name.split(" ").every((word) => argv.includes(word));
+      return { ...known, entry: isNamed && load !== null ? await load() : null };
     }),
   );
 }

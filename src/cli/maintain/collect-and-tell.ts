@@ -31,7 +31,7 @@ const reasonTexts: Readonly<Record<KeepReason, string>> = {
   running: "of runs that a job is working on",
   reading: "that a reader may have open",
   unfinished: "of work that the next job goes on with",
-  widening: "of a change of column types, which `runvault rebuild` ends",
+  widening: "of a change of column types, which `runvault maintain rebuild` ends",
   longId: "of runs with long ids; `runvault rm` with the id removes them",
   noManifests: "of an archive without any manifest: restore runs/",
 };

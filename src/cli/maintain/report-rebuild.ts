@@ -164,7 +164,7 @@ function commandToGoOn(archive: Archive, unfinished: readonly TableName[], comma
       .filter(([column, type]) => type !== former[column])
       .flatMap(([column, type]) => ["--widen", `${table}.${column}=${type.match(/\d+/g)!.join(",")}`]);
   });
-  return command("rebuild", ...columns);
+  return command("maintain rebuild", ...columns);
 }
 
 /** What there is to tell behind the runs that were rebuilt. */

@@ -60,7 +60,7 @@ function nextOfDamage(
     files.length > 0 && files.every((file) => file.endsWith(".parquet"));
   const inParquet = checks.every(({ level, files }) => level !== "damaged" || isParquet(files));
   return inParquet
-    ? `Make its Parquet again: \`${command("rebuild", formatRun(run))}\`.`
+    ? `Make its Parquet again: \`${command("maintain rebuild", formatRun(run))}\`.`
     : usualHints.archive_damaged;
 }
 

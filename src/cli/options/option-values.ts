@@ -186,7 +186,10 @@ export function checkedValues<S extends z.ZodObject>(
   command: Command,
   unused: (values: Readonly<Record<string, unknown>>) => readonly string[] = () => [],
 ): z.output<S> {
-  const values: Record<string, unknown> = { ...command.optsWithGlobals() };
+  let program = command;
+  while (program.parent !== null) program = program.parent;
+  // not those of a command between the two, such as serve's for `serve token`
+  const values: Record<string, unknown> = { ...command.opts(), ...program.opts() };
   for (const [index, argument] of command.registeredArguments.entries()) {
     const value: unknown = command.processedArgs[index];
     if (value !== undefined) values[argument.name()] = value;
@@ -206,8 +209,13 @@ export function checkedValues<S extends z.ZodObject>(
     ({ path, message }) => `${sourceOf(String(path[0] ?? ""), command)} ${message}`,
   );
   throw new RunvaultError(unknownTable ? "table_unknown" : "invalid_argument", problems.join("; "), {
-    hint: `\`runvault ${command.name()} --help\` shows every option.`,
+    hint: `\`${wordsOf(command)} --help\` shows every option.`,
   });
+}
+
+/** `runvault serve token`. */
+function wordsOf(command: Command): string {
+  return command.parent === null ? command.name() : `${wordsOf(command.parent)} ${command.name()}`;
 }
 
 /** Whether the environment says no to a flag without a value, which commander takes for set by any text. */

@@ -75,7 +75,7 @@ export function addServeOptions(command: Command): Command {
     )
     .option(
       "--tokens <file>",
-      "require one of the tokens in FILE on every request; `runvault token` makes its lines; SIGHUP reloads it",
+      "require one of the tokens in FILE on every request; `runvault serve token` makes its lines; SIGHUP reloads it",
     )
     .addOption(
       new Option(

@@ -4,18 +4,16 @@ import type { CommandToCopy } from "./command-to-copy.ts";
 export const commandsOfArchives = [
   "archive",
   "runs",
-  "info",
   "query",
   "metrics",
   "report",
   "reconcile",
   "shell",
-  "files",
   "export",
   "notebook",
   "verify",
-  "accept",
-  "rebuild",
+  "maintain accept",
+  "maintain rebuild",
   "rm",
   "gc",
   "init",
@@ -24,7 +22,11 @@ export const commandsOfArchives = [
   "serve",
 ] as const;
 
-const commandInText = new RegExp(`\`runvault (${commandsOfArchives.join("|")})(?![\\w-])([^\`]*)\``, "g");
+// `serve token` works in no archive
+const commandInText = new RegExp(
+  `\`runvault (${commandsOfArchives.join("|")})(?![\\w-]| token\\b)([^\`]*)\``,
+  "g",
+);
 
 /**
  * A text, such as an error's hint, whose commands work in the folders of the command that prints it. What knows of no

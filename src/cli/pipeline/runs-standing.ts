@@ -55,13 +55,15 @@ interface Means {
   readonly histories: readonly JobHistory[];
   readonly now: Date;
   readonly onDamage: (error: RunvaultError) => void;
+  /** Gets each manifest that was read. */
+  readonly onManifest?: (manifest: Manifest) => Promise<void>;
   readonly command: CommandToCopy;
   readonly signal: AbortSignal;
 }
 
 /** Goes through the manifests once. */
 export async function runsStanding(archive: Archive | null, means: Means): Promise<RunsStanding> {
-  const { job, now, onDamage, command, signal } = means;
+  const { job, now, onDamage, onManifest, command, signal } = means;
   const unproven: UnprovenRun[] = [];
   const keepsMs = job?.gateway.keeps?.ms ?? null;
   const expiring: ExpiringRun[] = [];
@@ -86,6 +88,7 @@ export async function runsStanding(archive: Archive | null, means: Means): Promi
       continue;
     }
     standing.states[manifest.state] += 1;
+    await onManifest?.(manifest);
     const behind = unprovenOf(manifest, now, command);
     if (behind === null) continue;
     unproven.push(behind);

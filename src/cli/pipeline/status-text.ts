@@ -11,6 +11,8 @@ import { commandsInText } from "../output/commands-in-text.ts";
 import { keyedLines } from "../output/keyed-lines.ts";
 import { minuteText } from "../output/minute-text.ts";
 import type { Session } from "../process/session.ts";
+import type { ArchiveContents } from "./archive-contents.ts";
+import { contentsLines, instancesText } from "./contents-text.ts";
 import type { JobStanding } from "./job-standing.ts";
 import type { RunsStanding } from "./runs-standing.ts";
 
@@ -20,6 +22,8 @@ export interface Status {
   readonly jobs: readonly JobStanding[];
   readonly runs: RunsStanding;
   readonly disk: DiskOutlook;
+  /** Null where a job file was named: then it is about the job. */
+  readonly contents: ArchiveContents | null;
 }
 
 /** The most jobs, unproven runs and expiring ones that fit beside the rest on one screen. */
@@ -33,19 +37,22 @@ const nameColumns = 12;
 
 /** How jobs stand in words, on one screen where little is wrong. */
 export function statusText(status: Status, now: Date, command: CommandToCopy, session: Session): string {
-  const { archive, jobs, runs, disk } = status;
+  const { archive, jobs, runs, disk, contents } = status;
   const blocks: Line[][] = jobs.slice(0, mostJobs).map((job) => jobLines(job, now, command, session));
   if (jobs.length === 0) blocks.push([["jobs", "none has run in this archive"]]);
   if (jobs.length > mostJobs)
     blocks.push([["", `${mostJobs} of ${grouped(jobs.length)} jobs are shown; --json lists all`]]);
   blocks.push([
     ["archive", visible(archive.id === null ? `${archive.dir}, which is not there yet` : archive.dir)],
-    ["runs", runsText(runs, session)],
+    ["identity", identityText(status)],
+    ["runs", `${runsText(runs, session)}${uncommittedText(contents, session)}`],
     ...unprovenLines(runs, command),
     ...expiringLines(runs),
     ["disk", diskText(disk)],
+    ...(contents === null ? [] : contentsLines(contents, command)),
   ]);
-  return blocks.map((lines) => keyedLines(lines, session, nameColumns)).join("\n");
+  const text = blocks.map((lines) => keyedLines(lines, session, nameColumns)).join("\n");
+  return contents === null ? text : `${text}${instancesText(contents, session)}`;
 }
 
 function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }: Session): Line[] {
@@ -91,6 +98,17 @@ function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }
   return lines;
 }
 
+function identityText({ archive, contents }: Status): string {
+  if (contents === null) return "";
+  return `${archive.id}, format ${contents.format}, made ${visible(minuteText(contents.createdAt))}`;
+}
+
+/** Runs that are not among those of the archive yet. */
+function uncommittedText(contents: ArchiveContents | null, { paint }: Session): string {
+  const first = contents?.pending.filter(({ isCommitted }) => !isCommitted).length ?? 0;
+  return first === 0 ? "" : `; besides, ${grouped(first)} ${paint("pending")}, not committed yet`;
+}
+
 function runsText({ total, states, damaged }: RunsStanding, { paint }: Session): string {
   const counted = tableStates
     .filter((state) => states[state] > 0)
@@ -114,7 +132,9 @@ function unprovenLines({ unproven }: RunsStanding, command: CommandToCopy): Line
   });
   const all = visible(`\`${command("runs", "--state", "QUARANTINED,UNVERIFIED,INCOMPLETE")}\``);
   const rest = unproven.length > mostRuns ? `the longest ${mostRuns}; ${all} lists all` : "";
-  return [["unproven", countText(unproven.length, "run")], ...lines, ["", rest]];
+  const again = unproven.find(({ command }) => command !== null)?.command;
+  const next = again == null ? "" : visible(`\`${again}\` fetches what is missing`);
+  return [["unproven", countText(unproven.length, "run")], ...lines, ["", next], ["", rest]];
 }
 
 function expiringLines({ expiring }: RunsStanding): Line[] {
@@ -143,9 +163,11 @@ function expiringLines({ expiring }: RunsStanding): Line[] {
 
 function diskText({ freeBytes, grownPerNight, nights }: DiskOutlook): string {
   const free = `${byteText(freeBytes)} free`;
-  if (grownPerNight === null) return `${free}; for how many nights is unknown, for no execution has ended`;
+  if (grownPerNight === null) return free;
   if (nights === null) return `${free}; the archive does not grow`;
-  return `${free}: ${countText(nights, "night")} at ${byteText(grownPerNight)} a night`;
+  // beyond that, nobody plans by the number
+  const lasting = nights > 3_650 ? "over 10 years" : countText(nights, "night");
+  return `${free}: ${lasting} at ${byteText(grownPerNight)} a night`;
 }
 
 function countText(count: number, noun: string): string {

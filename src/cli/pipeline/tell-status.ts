@@ -8,6 +8,7 @@ import { jobsWithRecords } from "../../pipeline/record/read-records.ts";
 import { defaultArchive } from "../options/default-archive.ts";
 import { commandsToCopy } from "../output/command-to-copy.ts";
 import type { Session } from "../process/session.ts";
+import { ContentsCount } from "./archive-contents.ts";
 import { faultText } from "./check-report.ts";
 import { standingOf } from "./job-standing.ts";
 import { runsStanding } from "./runs-standing.ts";
@@ -16,24 +17,30 @@ import { type Status, statusText } from "./status-text.ts";
 interface Values {
   readonly file?: string | undefined;
   readonly archive?: string | undefined;
+  readonly scratch?: string | undefined;
   readonly maxAge?: number | undefined;
   readonly set: readonly string[];
 }
 
-/** Tells how jobs stand. Exit status 4 where one has not succeeded for too long, or never; 5 for damage. */
+/**
+ * Tells how jobs stand and, without a job file, what their archive holds. Exit status 4 where a job has not succeeded for
+ * too long, or never; 5 for damage.
+ */
 export async function tellStatus(values: Values, session: Session): Promise<number> {
   const job = values.file === undefined ? null : await jobIn(values.file, values.set, session);
   if (job === "unsound") return exit.usage;
   const now = new Date();
   const dir = job?.job.archive ?? values.archive ?? defaultArchive;
-  const scratch = job?.job.scratch;
+  const scratch = job === null ? values.scratch : job.job.scratch;
   // that of a job which never ran is made by its first execution
-  const archive = job === null ? await openArchive(dir) : await findArchive(dir, { scratch });
+  const archive = job === null ? await openArchive(dir, { scratch }) : await findArchive(dir, { scratch });
   const statuses: number[] = [];
   const onDamage = (error: unknown) => void statuses.push(session.failure(error));
   const histories = await historiesOf(archive, job, onDamage);
   const jobs = histories.map((history) => standingOf(history, job, values.maxAge ?? null, now));
   const command = commandsToCopy({ archive: dir, scratch }, session);
+  const count =
+    job === null && archive !== null ? await ContentsCount.begin(archive, command, onDamage) : null;
   const status: Status = {
     archive: { dir: resolve(dir), id: archive?.id ?? null },
     jobs,
@@ -42,12 +49,15 @@ export async function tellStatus(values: Values, session: Session): Promise<numb
       histories,
       now,
       onDamage,
+      onManifest: async (manifest) => await count?.add(manifest),
       command,
       ...session,
     }),
     disk: diskOutlook(await freeBytes(dir), histories),
+    contents: count?.contents ?? null,
   };
-  const isLate = jobs.length === 0 || jobs.some(({ late }) => late !== null);
+  // an archive that people fill by hand has no jobs
+  const isLate = jobs.length === 0 ? values.maxAge !== undefined : jobs.some(({ late }) => late !== null);
   if (isLate) statuses.push(exit.incomplete);
   await session.print(
     session.json

@@ -1,13 +1,20 @@
 import { CommanderError } from "commander";
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
+import { formerNameError } from "../entry/former-names.ts";
 
 /**
  * What the parser of command lines says, as our own error; anything else as it is. `command` is the one that the line
  * names, if it names one.
  */
-export function parseError(thrown: unknown, command: string | undefined): unknown {
+export function parseError(
+  thrown: unknown,
+  { argv, command }: { readonly argv: readonly string[]; readonly command: string | undefined },
+): unknown {
   if (!(thrown instanceof CommanderError)) return thrown;
+  const [, unknown] = /^error: unknown command '(.*)'$/m.exec(thrown.message) ?? [];
+  const former = unknown === undefined ? null : formerNameError(argv, unknown);
+  if (former !== null) return former;
   const message = thrown.message.replace(/^error: /, "");
   // the line before may end anywhere: it has words of the command line in it
   const [suggestion = "", near] = /\n\((Did you mean [^\n]*)\)$/.exec(message) ?? [];

@@ -88,7 +88,7 @@ function otherMap(
       },
       hint:
         pending === null
-          ? `Apply the corrected profile to the rows that are here with \`runvault rebuild ${formatRun(run)} --profile FILE\`, or remove the run with \`runvault rm ${formatRun(run)}\` and fetch it anew.`
+          ? `Apply the corrected profile to the rows that are here with \`runvault maintain rebuild ${formatRun(run)} --profile FILE\`, or remove the run with \`runvault rm ${formatRun(run)}\` and fetch it anew.`
           : "Finish the job with the profile that it began with, or delete that folder to fetch its rows anew.",
     },
   );

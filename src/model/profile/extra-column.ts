@@ -36,5 +36,5 @@ export function storedColumns({ columns }: Pick<Table, "columns">, types: ExactT
 
 /** What to say of a table whose rows may have `extra`, and whose Parquet has no column for it. */
 export function keptInSegments(name: TableName): string {
-  return `fields of ${name} that no column takes stay in its segments: \`runvault rebuild --extra ${name}\` has them in Parquet, too`;
+  return `fields of ${name} that no column takes stay in its segments: \`runvault maintain rebuild --extra ${name}\` has them in Parquet, too`;
 }

@@ -153,6 +153,6 @@ async function lookAtAddress(
   if (why === null) return target(path, "takes connections; nothing was sent");
   const fault = `the address does not take connections (${why})`;
   const hint =
-    "Check the address and the network; `runvault notify FILE --test` then sends a message that is a test.";
+    "Check the address and the network; `runvault check FILE --test-notify` then sends a message that is a test.";
   return target(path, `no connection (${why})`, wrong(file, path, fault, hint, exit.gateway));
 }

@@ -66,7 +66,7 @@ export function draftText(settings: DraftSettings, look: GatewayLook): string {
     "  catch_up: 20h # a missed start is made up for, once, up to this late",
     "",
     "# Who is told. The addresses stay in the environment, for whoever knows them can use them.",
-    "# `runvault notify FILE --test` tries everyone.",
+    "# `runvault check FILE --test-notify` tries everyone.",
     "# notify:",
     "#   heartbeat: { url_env: HEARTBEAT_URL } # GET of URL/start, then of URL or URL/fail",
     "#   webhook: { url_env: ALERT_URL, on: [worse, mended] }",

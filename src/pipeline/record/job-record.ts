@@ -82,7 +82,7 @@ const tableLineSchema = z.strictObject({
   /** How it is proven: as the certificate says. */
   proof: z.string().nullable(),
   rows: count,
-  /** Whether `runvault accept` keeps it as it is, so that it fails no job. */
+  /** Whether `runvault maintain accept` keeps it as it is, so that it fails no job. */
   accepted: z.boolean(),
   error: recordedErrorSchema.nullable(),
 });

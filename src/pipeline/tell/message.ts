@@ -52,7 +52,10 @@ const toldRunSchema = z.strictObject({
 export const messageSchema = z
   .strictObject({
     version: key(z.literal(messageVersion), "version of this document"),
-    kind: key(z.enum(["change", "test"]), "test: sent by `runvault notify --test`, and nothing changed"),
+    kind: key(
+      z.enum(["change", "test"]),
+      "test: sent by `runvault check --test-notify`, and nothing changed",
+    ),
     job: key(z.string(), "name of the job"),
     execution: key(
       id,
@@ -134,7 +137,7 @@ export function messageOf({ begin, result, changes }: MessageOf, scrubber: Pick<
   return { ...message, text: lineOf(message) };
 }
 
-/** The message by which `runvault notify --test` tries a teller. */
+/** The message by which `runvault check --test-notify` tries a teller. */
 export function testMessage(begin: Pick<BeginLine, "job" | "host" | "tool">, at: string): Message {
   const { job, host, tool } = begin;
   return {

@@ -95,7 +95,7 @@ function endOf(status: number | null, by: NodeJS.Signals | null): RunvaultError 
   const how = by === null ? `ended with status ${status}` : `was ended by ${by}`;
   // worth another attempt, as an answer of 500 is
   return new RunvaultError("server_error", `the command ${how}`, {
-    hint: "What it printed is in the log; `runvault notify FILE --test` runs it again.",
+    hint: "What it printed is in the log; `runvault check FILE --test-notify` runs it again.",
   });
 }
 

@@ -80,7 +80,7 @@ function statusError(
       {
         status,
         retryAfterMs: seconds * 1000,
-        hint: `See what is wrong with ${words}; \`runvault notify FILE --test\` tries it again.`,
+        hint: `See what is wrong with ${words}; \`runvault check FILE --test-notify\` tries it again.`,
       },
     );
   }

@@ -19,7 +19,7 @@ export interface UnprovenTable {
   readonly run: string;
   readonly table: string;
   readonly state: TableState;
-  /** Whether `runvault accept` keeps it as it is. */
+  /** Whether `runvault maintain accept` keeps it as it is. */
   readonly accepted: boolean;
   readonly error: RecordedError | null;
 }
@@ -257,7 +257,7 @@ function tableTrouble(at: string, { instance, run, table, state, error }: Unprov
   return made(at, "table", `${id}/${table}`, {
     ...{ instance, run, table, level: state },
     text: `${table} of ${id} is ${state}${error === null ? "" : `: ${error.message}`}`,
-    hint: `${error?.hint ?? "The next execution tries it again."} If the fault is known, \`runvault accept ${toCopy(id)} ${table} --reason TEXT\` keeps it as it is.`,
+    hint: `${error?.hint ?? "The next execution tries it again."} If the fault is known, \`runvault maintain accept ${toCopy(id)} ${table} --reason TEXT\` keeps it as it is.`,
   });
 }
 

@@ -108,6 +108,6 @@ ${dataTable({
       ...[file, table, grouped(rows), byteText(storedBytes)],
       html`<code>${sha256}</code>`,
     ]),
-})}${files.length > most ? html`<p class="note">The first ${most} of ${grouped(files.length)} files; \`runvault files\` lists all.</p>\n` : nothing}</details>
+})}${files.length > most ? html`<p class="note">The first ${most} of ${grouped(files.length)} files; \`runvault export --list --all-tables\` lists all.</p>\n` : nothing}</details>
 `;
 }

@@ -20,14 +20,14 @@ const all = `notify:
 metrics: { textfile: nightly.prom }
 `;
 
-test("`runvault notify FILE --test` tries everyone whom the file names, and writes no figures", async () => {
+test("`runvault check FILE --test-notify` tries everyone whom the file names, and writes no figures", async () => {
   await using receiver = await Receiver.open();
   const file = await jobFile(all);
   const env = {
     HEARTBEAT_URL: `${receiver.url}/beat/5ecretBeat1`,
     ALERT_URL: `${receiver.url}/hook/5ecretHook1`,
   };
-  const text = await runInside(["notify", file, "--test"], { env });
+  const text = await runInside(["check", file, "--test-notify"], { env });
   expect(text).toEqual({ status: 0, stdout: "heartbeat: ok\nwebhook: ok\ntextfile: ok\n", stderr: "" });
   expect(receiver.targets.sort()).toEqual([
     "GET /beat/5ecretBeat1",
@@ -41,7 +41,7 @@ test("`runvault notify FILE --test` tries everyone whom the file names, and writ
     exit: 0,
   });
   expect(await readdir(join(file, ".."))).toEqual(["nightly.yaml"]);
-  const json = await runInside(["notify", file, "--test", "--json"], { env });
+  const json = await runInside(["check", file, "--test-notify", "--json"], { env });
   expect(json.status).toBe(0);
   expect(JSON.parse(json.stdout)).toEqual({
     ok: true,
@@ -56,7 +56,9 @@ test("says who could not be told, why and what to do, and shows no address, with
     HEARTBEAT_URL: `${receiver.url}/beat/5ecretBeat1?k=hunter2`,
     ALERT_URL: `${receiver.url}/5ecretHook1`,
   };
-  const { status, stdout, stderr } = await runInside(["notify", file, "--test", "--debug", "-v"], { env });
+  const { status, stdout, stderr } = await runInside(["check", file, "--test-notify", "--debug", "-v"], {
+    env,
+  });
   expect({ status, stdout }).toEqual({
     status: 3,
     stdout: [
@@ -70,7 +72,7 @@ test("says who could not be told, why and what to do, and shows no address, with
     ].join("\n"),
   });
   expect(stdout + stderr).not.toMatch(/5ecret|hunter2|127\.0\.0\.1/);
-  const json = await runInside(["notify", file, "--test", "--json"], { env });
+  const json = await runInside(["check", file, "--test-notify", "--json"], { env });
   expect(json.status).toBe(3);
   expect(JSON.parse(json.stdout)).toMatchObject({
     ok: false,
@@ -81,24 +83,29 @@ test("says who could not be told, why and what to do, and shows no address, with
 test("a Pushgateway gets no figures", async () => {
   await using receiver = await Receiver.open(answers(202));
   const file = await jobFile(`metrics: { pushgateway: "${receiver.url}" }\n`);
-  expect((await runInside(["notify", file, "--test"])).stdout).toBe("pushgateway: ok\n");
+  expect((await runInside(["check", file, "--test-notify"])).stdout).toBe("pushgateway: ok\n");
   expect(receiver.received).toMatchObject([{ method: "POST", target: "/metrics/job/nightly", body: "" }]);
 });
 
 test("nobody to be told is nothing to try", async () => {
-  const told = await runInside(["notify", await jobFile(""), "--test"]);
+  const told = await runInside(["check", await jobFile(""), "--test-notify"]);
   expect(told).toEqual({ status: 0, stdout: "the job file names nobody who is to be told\n", stderr: "" });
 });
 
-test("without --test nothing is sent", async () => {
-  const { status, stderr } = await runInside(["notify", await jobFile("")]);
+test("several files are refused: their results would be one text after another", async () => {
+  const { status, stderr } = await runInside([
+    "check",
+    await jobFile(""),
+    await jobFile(""),
+    "--test-notify",
+  ]);
   expect(status).toBe(2);
-  expect(stderr).toContain("nothing is sent without --test");
+  expect(stderr).toContain("--test-notify takes one file");
 });
 
 test("a file with errors is checked instead", async () => {
   const file = await jobFile("notify: { webhook: { url_env: ALERT_URL } }\n");
-  const { status, stdout } = await runInside(["notify", file, "--test"], { env: {} });
+  const { status, stdout } = await runInside(["check", file, "--test-notify"], { env: {} });
   expect(status).toBe(2);
   expect(stdout).toContain("must name a variable that is set in the environment");
 });

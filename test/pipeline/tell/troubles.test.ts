@@ -244,11 +244,11 @@ describe("what is said of it", () => {
       ["the job nightly ended with exit status 4", "`runvault jobs show` prints what came of each run."],
       [
         "fills of a/r is UNVERIFIED: the gateway counts 12 rows more",
-        "Ask it again. If the fault is known, `runvault accept a/r fills --reason TEXT` keeps it as it is.",
+        "Ask it again. If the fault is known, `runvault maintain accept a/r fills --reason TEXT` keeps it as it is.",
       ],
       [
         "bars of a/r is UNVERIFIED",
-        "The next execution tries it again. If the fault is known, `runvault accept a/r bars --reason TEXT` keeps it as it is.",
+        "The next execution tries it again. If the fault is known, `runvault maintain accept a/r bars --reason TEXT` keeps it as it is.",
       ],
     ]);
   });
@@ -267,7 +267,7 @@ test("a name that a shell would obey is in no command to copy", () => {
   for (const run of ["$(reboot)", "`reboot`", "a b", "a;b", "-x"]) {
     const table = { ...unprovenOf("fills"), ...(run === "-x" ? { instance: run } : { run }) };
     const [{ hint } = { hint: "" }] = troublesNow(seen({ unproven: [table] }), []);
-    expect(hint).toContain("`runvault accept INSTANCE/RUN fills --reason TEXT`");
+    expect(hint).toContain("`runvault maintain accept INSTANCE/RUN fills --reason TEXT`");
   }
 });
 

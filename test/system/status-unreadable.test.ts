@@ -6,7 +6,7 @@ import { start } from "../fixtures/command/command-process.ts";
 import { requires, unprivilegedUser } from "../fixtures/command/requirement.ts";
 
 test.skipIf(!requires("unprivileged"))(
-  "info says which folder it cannot read, and counts the rest",
+  "status says which folder it cannot read, and counts the rest",
   async () => {
     await using made = await ArchiveUnderTest.create(["fills"]);
     await made.renew();
@@ -21,14 +21,14 @@ test.skipIf(!requires("unprivileged"))(
     }
     await made.openToAll();
     await chmod(other, 0o000);
-    const { finished } = start(["info", "--json", "--archive", made.archive.dir], {}, [], unprivilegedUser);
+    const { finished } = start(["status", "--json", "--archive", made.archive.dir], {}, [], unprivilegedUser);
     const { status, stdout, stderr } = await finished;
     expect(status).toBe(7);
     expect(JSON.parse(stderr)).toMatchObject({
       error: { code: "storage_forbidden", place: { file: other } },
     });
-    const { bytes, runs } = JSON.parse(stdout);
-    expect(runs).toBe(1);
-    expect(bytes.cache).toBeGreaterThanOrEqual(3);
+    const { contents, runs } = JSON.parse(stdout);
+    expect(runs.total).toBe(1);
+    expect(contents.bytes.cache).toBeGreaterThanOrEqual(3);
   },
 );

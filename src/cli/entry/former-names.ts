@@ -1,0 +1,32 @@
+import { RunvaultError } from "../../model/error.ts";
+import { shellWord } from "../output/shell-word.ts";
+
+/** Names of commands before 0.2, each with the words that do the same now. They go with 0.3. */
+const former: Readonly<Record<string, (rest: readonly string[]) => readonly string[]>> = {
+  accept: (rest) => ["maintain", "accept", ...rest],
+  diff: (rest) => ["maintain", "diff", ...rest],
+  rebuild: (rest) => ["maintain", "rebuild", ...rest],
+  token: (rest) => ["serve", "token", ...rest],
+  info: (rest) => ["status", ...rest],
+  notify: (rest) => ["check", ...rest.map((word) => (word === "--test" ? "--test-notify" : word))],
+  files: (rest) => [
+    "export",
+    "--list",
+    ...rest.flatMap((word, at) => (isRun(word, rest[at - 1]) ? ["--run", word] : [word])),
+  ],
+};
+
+/** The error that names the new command line; null where the line names no former command. */
+export function formerNameError(argv: readonly string[], name: string): RunvaultError | null {
+  const now = Object.hasOwn(former, name) ? former[name] : undefined;
+  if (now === undefined) return null;
+  const line = ["runvault", ...now(argv.slice(argv.indexOf(name) + 1))].map(shellWord).join(" ");
+  return new RunvaultError("invalid_argument", `\`runvault ${name}\` has a new name`, {
+    hint: `Run \`${line}\`.`,
+  });
+}
+
+/** Runs were arguments of `files`: all words with a slash that are not an option's value. */
+function isRun(word: string, before = ""): boolean {
+  return word.includes("/") && !word.startsWith("-") && before !== "--archive";
+}
