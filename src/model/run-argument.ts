@@ -4,7 +4,15 @@ import { idFault, shownId } from "./text/id-fault.ts";
 
 /** How a run is named on the command line, for `--help`. */
 export const runArgumentHelp =
-  "INSTANCE/RUN, split at the first /; in INSTANCE write / as %2F and % as %25; RUN is taken as it is";
+  "INSTANCE/RUN, or INSTANCE/latest for the run that began last; in INSTANCE write / as %2F and % as %25";
+
+/** The word for the run of an instance that began last. */
+export const latestRun = "latest";
+
+/** Whether a run is named by that word, which no gateway is asked for. */
+export function isLatest(named: { readonly instanceId: string; readonly runId?: string }): boolean {
+  return named.runId === latestRun;
+}
 
 /**
  * Reads INSTANCE/RUN. Throws `invalid_argument` when a part is empty or the run is the word `current`: a run is
@@ -35,14 +43,17 @@ export function parseInstance(text: string): string {
   return instanceId;
 }
 
+const exactIdHint = "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.";
+
 /** The same ids, to be asked for at a gateway. Throws `invalid_argument` where no gateway can be asked for one. */
 export function askable<T extends { readonly instanceId: string; readonly runId?: string }>(named: T): T {
   for (const id of [named.instanceId, named.runId ?? ""]) {
     const fault = idFault(id);
     if (fault === null) continue;
-    throw new RunvaultError("invalid_argument", `the id ${shownId(id)} ${fault}`, {
-      hint: "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.",
-    });
+    throw new RunvaultError("invalid_argument", `the id ${shownId(id)} ${fault}`, { hint: exactIdHint });
+  }
+  if (isLatest(named)) {
+    throw new RunvaultError("invalid_argument", "`latest` cannot be asked for here", { hint: exactIdHint });
   }
   return named;
 }

@@ -9,6 +9,7 @@ import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
 import { version } from "../../model/version.ts";
+import { latestAtSource } from "../list/latest-run.ts";
 import { killStep } from "../maintain/kill-step.ts";
 import { openGatewayFor, retryPolicyFor } from "../options/gateway-options.ts";
 import type { Progress } from "../output/progress.ts";
@@ -52,7 +53,7 @@ export async function archiveFrom(
 async function archiveWithin(
   budget: Budget,
   means: ArchiveMeans,
-  target: ArchiveTarget,
+  asked: ArchiveTarget,
   values: ArchiveValues,
   session: Session,
 ): Promise<number> {
@@ -60,15 +61,11 @@ async function archiveWithin(
   const { signal } = session;
   const settings = settingsOf(values, clock);
   const { archive: folder, scratch, finishedStatus, decimal: types, dryRun } = values;
+  const settled = () => clock() - settings.settleNs;
+  const target = await latestAtSource(asked, budget.gateway, settled, session);
   const chosen = await chooseRuns({
     ...{ source: budget.gateway, folder, scratch, target, finishedStatus, types },
-    ...{
-      isMoved: values.sourceMoved,
-      isDry: dryRun,
-      settled: () => clock() - settings.settleNs,
-      retry,
-      signal,
-    },
+    ...{ isMoved: values.sourceMoved, isDry: dryRun, settled, retry, signal },
   });
   const { runs, findings, lists, archive } = chosen;
   tellFindings(findings, session);

@@ -3,9 +3,10 @@ import { z } from "zod";
 import { acceptReasonSchema } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { tableNamed } from "../../model/profile/table.ts";
-import { parseRun } from "../../model/run-argument.ts";
+import { runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({
@@ -27,7 +28,7 @@ export const acceptCommand = commandEntry({
         "Keeps a table that is QUARANTINED, UNVERIFIED or INCOMPLETE as it is. Its state stays visible, with the reason beside " +
           "it, but no longer fails `archive` or `verify`, and the table is not fetched again until it changes at the gateway.",
       )
-      .argument("<run>", "a run as INSTANCE/RUN")
+      .argument("<run>", runArgumentHelp)
       .argument("<table>", "a table of the run")
       .addOption(archiveOption())
       .addOption(scratchOption())
@@ -58,10 +59,10 @@ async function accept(values: z.output<typeof schema>, session: Session): Promis
       "the reason is missing",
       'Give it as --reason "TEXT": it is shown wherever the table\'s state is.',
     );
-  const run = parseRun(values.run);
+  const [run] = await runsNamed([values.run], values.archive, session);
   const table = tableNamed(values.table).name;
   const { acceptAndTell } = await import("../maintain/accept-and-tell.ts");
-  return await acceptAndTell({ run, table, reason: reason?.trim() ?? null }, values, session);
+  return await acceptAndTell({ run: run!, table, reason: reason?.trim() ?? null }, values, session);
 }
 
 function wrong(message: string, hint: string): RunvaultError {

@@ -14,7 +14,6 @@ import {
 import type { Shortfall } from "../../analytics/shortfall.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../../model/profile/table.ts";
-import { parseRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
@@ -26,6 +25,7 @@ import { instant, instantHelp } from "../options/instant.ts";
 import { instrumentsOption } from "../options/instruments-option.ts";
 import { mebibytes, nonEmpty, wholeNumber } from "../options/option-values.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "../options/reader-options.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";
 
@@ -108,7 +108,7 @@ export const exportCommand = commandEntry({
       .addOption(instrumentsOption())
       .option("--force", "replace existing files")
       .addOption(archiveOption())
-      .option("--run <run>", "only this run, INSTANCE/RUN; repeatable", collected)
+      .option("--run <run>", "only this run, INSTANCE/RUN or INSTANCE/latest; repeatable", collected)
       .option("--symbol <symbol>", "only rows of this symbol")
       .option("--venue <venue>", "only rows of this venue")
       .option("--account <account>", "only rows of this account")
@@ -176,7 +176,7 @@ async function runExport(values: z.output<typeof schema>, session: Session): Pro
   if (list) {
     const { listFiles } = await import("../list/list-files.ts");
     const names = chosen.map(({ name }) => name);
-    return await listFiles(names, values.run.map(parseRun), values, session);
+    return await listFiles(names, await runsNamed(values.run, values.archive, session), values, session);
   }
   if (out === undefined) {
     throw new RunvaultError("invalid_argument", "nothing says where to write", {
@@ -198,7 +198,7 @@ async function writeTables(chosen: readonly Table[], values: Values, session: Se
       hint: "Leave out --partition, or give another --format.",
     });
   }
-  const runs = values.run.map(parseRun);
+  const runs = await runsNamed(values.run, values.archive, session);
   const selection = {
     filters: filtersOf(values),
     from: values.from,

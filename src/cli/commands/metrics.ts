@@ -1,8 +1,9 @@
 import type { Command } from "commander";
-import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
+import { runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { figureOptions } from "../options/figure-options.ts";
 import { type MetricsValues, metricsSchema, refuseWrongFigures } from "../options/metrics-values.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import type { Session } from "../process/session.ts";
 
 /** `runvault metrics INSTANCE/RUN…` */
@@ -34,7 +35,7 @@ Examples:
 
 async function metrics(values: MetricsValues, session: Session): Promise<number> {
   refuseWrongFigures(values);
-  const runs = values.runs.map(parseRun);
+  const runs = await runsNamed(values.runs, values.archive, session);
   const { printMetrics } = await import("../metrics/print-metrics.ts");
   return await printMetrics(runs, values, session);
 }

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
-import { runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "../options/gateway-options.ts";
 import { nonEmpty } from "../options/option-values.ts";
@@ -40,7 +39,7 @@ export const profileCommand = commandEntry({
         .addArgument(command.createArgument("<action>", "what to do").choices(actions))
         .argument(
           "[subject]",
-          `behind \`check\`: the run to look at, ${runArgumentHelp} (default: the first finished one); behind \`draft\`: one that has rows (default: one that the gateway's lists lead to); behind \`show\`: a ` +
+          `behind \`check\`: the run to look at, INSTANCE/RUN (default: the first finished one); behind \`draft\`: one that has rows (default: one that the gateway's lists lead to); behind \`show\`: a ` +
             "profile's file, or default, the contract that is built in",
         ),
     )

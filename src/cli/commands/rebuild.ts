@@ -3,10 +3,11 @@ import { z } from "zod";
 import type { WantedTypes } from "../../extract/rebuild/widened-types.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { extraName, extraTypes } from "../../model/profile/extra-column.ts";
-import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
+import { runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
 import { nonEmpty, tableList, widenTypes } from "../options/option-values.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({
@@ -80,7 +81,7 @@ Examples:
 });
 
 async function rebuild(values: RebuildValues, session: Session): Promise<number> {
-  const runs = values.runs.map(parseRun);
+  const runs = await runsNamed(values.runs, values.archive, session);
   const widen = columnsToChange(values);
   if (widen !== undefined && (runs.length > 0 || values.tables !== undefined)) {
     const flag =

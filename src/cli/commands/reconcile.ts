@@ -2,12 +2,13 @@ import { type Command, Option } from "commander";
 import { matchings } from "../../analytics/against/match-runs.ts";
 import { fillOrderChoices } from "../../analytics/trades/fill-columns.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
+import { runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption } from "../options/archive-option.ts";
 import { instrumentsOption } from "../options/instruments-option.ts";
 import { allowIncompleteOption } from "../options/reader-options.ts";
 import { accountings, type ReconcileValues, reconcileSchema } from "../options/reconcile-values.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import type { Session } from "../process/session.ts";
 
 /** `runvault reconcile INSTANCE/RUN…` */
@@ -89,7 +90,7 @@ const ofComparison = ["againstArchive", "match", "within", "priceWithin", "sessi
 const ofChecks = ["accounting", "fillOrder"] as const;
 
 async function reconcileRuns(values: ReconcileValues, session: Session): Promise<number> {
-  const runs = values.runs.map(parseRun);
+  const runs = await runsNamed(values.runs, values.archive, session);
   const { against } = values;
   const unwanted = (against === undefined ? ofComparison : ofChecks).find(
     (name) => values[name] !== undefined,
@@ -115,5 +116,6 @@ async function reconcileRuns(values: ReconcileValues, session: Session): Promise
     });
   }
   const { tellComparison } = await import("../reconcile/tell-comparison.ts");
-  return await tellComparison(run!, parseRun(against), values, session);
+  const [other] = await runsNamed([against], values.againstArchive ?? values.archive, session);
+  return await tellComparison(run!, other!, values, session);
 }

@@ -1,12 +1,13 @@
 import type { Command } from "commander";
-import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
+import { runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { figureOptions } from "../options/figure-options.ts";
 import { refuseWrongFigures } from "../options/metrics-values.ts";
 import { type ReportValues, reportSchema } from "../options/report-values.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import type { Session } from "../process/session.ts";
 
-/** `runvault report INSTANCE/RUN… --out FILE.html` */
+/** `runvault report INSTANCE/RUN…` */
 export const reportCommand = commandEntry({
   schema: reportSchema,
   howToGoOn: "Run the same command again: the page was not written.",
@@ -18,7 +19,7 @@ export const reportCommand = commandEntry({
             "without scripts, which needs nothing beside it. Several runs are compared on the same axes.",
         )
         .argument("<runs...>", runArgumentHelp)
-        .requiredOption("--out <file>", "the page, such as run.html")
+        .option("--out <file>", "the page; default INSTANCE-RUN.html in this folder")
         .option("--specs <dir>", "also write each chart as a Vega-Lite spec, with its data, for notebooks")
         .option("--force", "replace files that are there already")
         .option("--no-reconcile", "leave out reconciliation, which takes longest over millions of rows"),
@@ -32,7 +33,7 @@ says so at its top. The same archive and options give the same bytes, but for th
 says when the page was made.
 
 Examples:
-  runvault report alpha-1/2022-01-01-001 --out run.html
+  runvault report alpha-1/latest
   runvault report alpha-1/2022-01-01-001 alpha-1/2022-01-02-001 --out both.html --fill
   runvault report alpha-1/2022-01-01-001 --out run.html --session bars --specs charts
 `,
@@ -42,7 +43,7 @@ Examples:
 
 async function report(values: ReportValues, session: Session): Promise<number> {
   refuseWrongFigures(values);
-  const runs = values.runs.map(parseRun);
+  const runs = await runsNamed(values.runs, values.archive, session);
   const { writeReport } = await import("../report/write-report.ts");
   return await writeReport(runs, values, session);
 }

@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
-import { parseInstance, parseRun, runArgumentHelp } from "../../model/run-argument.ts";
+import { parseInstance, runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
 import { removalAgeMs } from "../options/option-values.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({
@@ -68,7 +69,7 @@ async function remove(values: RmValues, session: Session): Promise<number> {
     if (runs.length === 0) {
       throw wrong("no run is named", "Name runs as INSTANCE/RUN, or give --older-than, such as 90d.");
     }
-    const named = runs.map(parseRun);
+    const named = await runsNamed(runs, values.archive, session);
     const { removeNamed } = await import("../maintain/remove-runs.ts");
     return await removeNamed(named, values, session);
   }

@@ -5,6 +5,7 @@ import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "../options/gateway-options.ts";
 import { ageMs, httpAddress, percentage } from "../options/option-values.ts";
+import { withLatest } from "../options/runs-named.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({
@@ -61,7 +62,7 @@ export const verifyCommand = commandEntry({
 });
 
 async function verify(values: VerifyValues, session: Session): Promise<number> {
-  const runs = values.runs.map(parseRunOrInstance);
+  const runs = await withLatest(values.runs.map(parseRunOrInstance), values.archive, session);
   const { verifyRuns } = await import("../maintain/verify-runs.ts");
   return await verifyRuns(runs, values, session);
 }

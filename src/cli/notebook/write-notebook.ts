@@ -8,10 +8,11 @@ import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { tables } from "../../model/profile/table.ts";
-import { formatRun, parseRun } from "../../model/run-argument.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { manifestsOf } from "../list/manifests-of.ts";
+import { runsNamed } from "../options/runs-named.ts";
 import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";
 import { boundNotebook } from "./bound-notebook.ts";
@@ -40,7 +41,10 @@ export async function writeNotebook(values: NotebookValues, session: Session): P
   for (const file of [notebook, database]) if (existsSync(file)) throw isThere(file);
   const instruments = values.instruments === undefined ? null : await readInstruments(values.instruments);
   const archive = await openArchive(values.archive);
-  const run = values.run === undefined ? await newestEnded(archive) : parseRun(values.run);
+  const run =
+    values.run === undefined
+      ? await newestEnded(archive)
+      : (await runsNamed([values.run], values.archive, session))[0]!;
   await using opened = await ExportSession.open(archive, {
     readManifests: () => manifestsOf(archive, [run]),
     tables,

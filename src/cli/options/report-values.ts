@@ -4,7 +4,7 @@ import { nonEmpty } from "./option-values.ts";
 
 /** The values of `runvault report`. */
 export const reportSchema = metricsSchema.extend({
-  out: nonEmpty,
+  out: nonEmpty.optional(),
   specs: nonEmpty.optional(),
   force: z.boolean().default(false),
   reconcile: z.boolean().default(true),

@@ -15,7 +15,7 @@ import type { Session } from "../process/session.ts";
 /** Writes the page of the runs named, and says what was written. */
 export async function writeReport(
   runs: readonly RunRef[],
-  { out, specs, force, reconcile, ...values }: ReportValues,
+  { out = pageOf(runs[0]!), specs, force, reconcile, ...values }: ReportValues,
   session: Session,
 ): Promise<number> {
   const { archive, manifests, options } = await askedFigures(runs, values, session);
@@ -24,6 +24,14 @@ export async function writeReport(
   const written = await files.write(await reportRuns(archive, manifests, { ...options, reconcile, made }));
   await session.print(session.json ? reportJson(runs, written) : reportText(written));
   return exit.done;
+}
+
+/** Where nothing says so: a name for the folder at hand, whatever the ids hold. */
+function pageOf(run: RunRef): string {
+  return `${formatRun(run)
+    .replace(/[^\p{L}\p{N}._-]+/gu, "-")
+    .replace(/^[.-]+/, "")
+    .slice(0, 100)}.html`;
 }
 
 function reportJson(runs: readonly RunRef[], { page, specs }: WrittenReport): string {

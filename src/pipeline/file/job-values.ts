@@ -292,7 +292,7 @@ function checkGlob(value: string, raise: Raise): void {
 /** INSTANCE/RUN: one exact run. */
 export const exactRun = text(
   "must be one exact run, INSTANCE/RUN, such as alpha-1/2022-01-01-001",
-  /^[^/]+\/(?!current$).+$/,
+  /^[^/]+\/(?!(?:current|latest)$).+$/,
   (value, raise) => {
     try {
       return askable(parseRun(value));

@@ -1,0 +1,28 @@
+import { isLatest, parseRun } from "../../model/run-argument.ts";
+import type { RunRef } from "../../model/source.ts";
+import type { Session } from "../process/session.ts";
+
+/** Runs of an archive as a command line names them; says which run each INSTANCE/latest is. */
+export async function runsNamed(
+  texts: readonly string[],
+  folder: string,
+  session: Session,
+): Promise<readonly RunRef[]> {
+  return await withLatest(texts.map(parseRun), folder, session);
+}
+
+/** The same of runs that are read already, and of whole instances among them. */
+export async function withLatest<T extends RunRef | { readonly instanceId: string }>(
+  named: readonly T[],
+  folder: string,
+  session: Session,
+): Promise<readonly (T | RunRef)[]> {
+  if (!named.some(isLatest)) return named;
+  // so that a command whose runs are named by their ids starts without it
+  const { latestInArchive } = await import("../list/latest-run.ts");
+  const found: (T | RunRef)[] = [];
+  for (const one of named) {
+    found.push(isLatest(one) ? await latestInArchive(one.instanceId, folder, session) : one);
+  }
+  return found;
+}
