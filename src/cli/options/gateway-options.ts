@@ -11,6 +11,7 @@ import { hideParts } from "../../model/text/address-secrets.ts";
 import { unreadable } from "../../model/unreadable.ts";
 import { countBuffersWithHeap } from "../apart/external-memory.ts";
 import type { Session } from "../process/session.ts";
+import { groupOptions } from "./group-options.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import { secretReading } from "./secret-reading.ts";
 
@@ -49,7 +50,7 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
       new Option("--gateway <url>", "the gateway's base address, ending in /api/v1").env("RUNVAULT_GATEWAY"),
     );
   }
-  return command
+  command
     .addOption(
       new Option("--transport <kind>", "protocol to use; auto detects what the gateway offers")
         .env("RUNVAULT_TRANSPORT")
@@ -129,7 +130,17 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
         "how the gateway differs from what runvault expects (default: not at all)",
       ).env("RUNVAULT_PROFILE"),
     );
+  return groupOptions(command, rarer);
 }
+
+/** All but where the gateway is, the token, the pace and the profile. */
+const rarer = {
+  "Connection:": [
+    ...(["--transport", "--adapter", "--token-header", "--ca", "--cert", "--key"] as const),
+    ...(["--no-compression", "--accept-unframed", "--concurrency", "--retries"] as const),
+    ...(["--connect-timeout", "--headers-timeout", "--idle-timeout", "--document-timeout"] as const),
+  ],
+};
 
 /**
  * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
