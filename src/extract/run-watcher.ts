@@ -1,5 +1,8 @@
 import type { RunRef } from "../model/source.ts";
 
+/** A bucket is to be converted, or its conversion has ended. */
+export type ConversionChange = "asked" | "done";
+
 /** Hears how far a job over many runs is; all of it is for people. */
 export interface RunWatcher {
   /** Work on a run begins, the `number`-th of `of`, which is alone unless others are under way beside it. */
@@ -8,6 +11,7 @@ export interface RunWatcher {
   readonly expect?: (rows: number) => void;
   /** Rows as they pass. */
   readonly rows?: (rows: number, bytes: number) => void;
+  readonly conversion?: (change: ConversionChange) => void;
   /** What people should know, though nothing is wrong. */
   readonly note?: (text: string) => void;
   /** The same of a run, for the log. */

@@ -41,6 +41,15 @@ test("a job that fetched nothing has no rate", () => {
     /^a\/r {2}COMPLETE {2}generation 2\n {2}up to date\n/,
   );
   expect(reportText(report({ rows: 0 }), whole)).toContain("  no rows fetched in 4.0 s\n");
+  const certificate = { rows: 1895, quarantined: 0, gatewayRows: null, proof: "counted" };
+  const table = {
+    ...{ state: "COMPLETE", proven: { state: "COMPLETE", certificate, drift: [] } },
+    attempt: { outcome: "ok", holding: null, notes: [], error: null },
+  };
+  const held = { ...manifest, tables: { fills: table } } as unknown as Manifest;
+  expect(reportText(report({ manifest: held, rows: 0, resumedSegments: 3 }), form)).toBe(
+    "a/r  COMPLETE  1,895 rows, all fetched before\n",
+  );
   expect(reportText(report({ rows: 8, bytes: 9 }), whole)).toContain("  8 rows, 9 B in 4.0 s (2 rows/s)\n");
   expect(reportText(report({ rows: 8, bytes: 9 }, { seconds: 0 }), whole)).not.toContain("rows/s");
 });

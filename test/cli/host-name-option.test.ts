@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reachableUrl } from "../../src/cli/options/serve-options.ts";
 import { runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 let folder: string;
@@ -58,4 +59,20 @@ describe("--host-name", () => {
 
 test("the name that is listened on is answered", async () => {
   expect((await asked(["--host", "localhost"], ["localhost", "evil.example"])).statuses).toEqual([200, 421]);
+});
+
+test("a server on every address prints one that other machines can connect to", () => {
+  const address = { netmask: "", mac: "", cidr: null };
+  const interfaces = {
+    lo: [{ ...address, address: "127.0.0.1", family: "IPv4" as const, internal: true }],
+    eth0: [
+      { ...address, address: "fe80::1", family: "IPv6" as const, internal: false, scopeid: 1 },
+      { ...address, address: "192.0.2.7", family: "IPv4" as const, internal: false },
+    ],
+  };
+  const shown = (url: string, of: Parameters<typeof reachableUrl>[1] = interfaces) => reachableUrl(url, of);
+  expect(shown("http://0.0.0.0:8080/api/v1")).toBe("http://192.0.2.7:8080/api/v1");
+  expect(shown("https://[::]:8080/api/v1")).toBe("https://192.0.2.7:8080/api/v1");
+  expect(shown("http://127.0.0.1:8080/api/v1")).toBe("http://127.0.0.1:8080/api/v1");
+  expect(shown("http://0.0.0.0:8080/api/v1", {})).toBe("http://0.0.0.0:8080/api/v1");
 });

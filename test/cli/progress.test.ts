@@ -15,6 +15,7 @@ const course: Course = {
   total: 1_000_000,
   perSecond: 48_000,
   leftMs: 18_000,
+  converting: null,
 };
 
 /** Lines of a job's progress, one a second by a clock that the test moves. */
@@ -121,6 +122,25 @@ describe("a bar", () => {
 });
 
 describe("progress of a job of many runs", () => {
+  it("counts conversions once the rows are there, and never says that nothing is left", () => {
+    const { progress, told, pass } = lines();
+    progress.run("a/1", 1, 2);
+    pass(1_000);
+    progress.run("a/2", 2, 2);
+    progress.expect(10);
+    for (const _ of "123456") progress.conversion("asked");
+    for (const _ of "123") progress.conversion("done");
+    progress.add(5, 50);
+    pass(1_000);
+    progress.add(5, 50);
+    pass(2_000);
+    expect(told[1]).not.toContain("converting");
+    expect(told.at(-1)).toBe("run 2 of 2 a/2: 10 of 10 rows, 100 B, 3 rows/s, converting 4 of 6");
+    for (const _ of "123") progress.conversion("done");
+    pass(1_000);
+    expect(told.at(-1)).toMatch(/, finishing$/);
+  });
+
   it("goes by one clock over runs that are each too short for a line", () => {
     const { progress, told, pass } = lines();
     for (let run = 1; run <= 4; run++) {

@@ -32,6 +32,7 @@ async function rebuilt(): Promise<string[]> {
       expect(bytes).toBeGreaterThan(0);
       rows += count;
     },
+    conversion: () => {},
     on: () => {},
     run: (what, number, of) => void told.push(`${what}, ${number} of ${of}`),
     [Symbol.dispose]: () => void told.push("shown no more"),

@@ -81,36 +81,65 @@ function tableOf(
 ): Shown {
   const names = result.columns.map(({ name }) => visible(name));
   const mostCell = Math.max(leastCell, Math.floor(width / 2));
-  const cells = first.map((row) => row.map((value) => cut(visible(cellText(value)), mostCell)));
-  const fitting = columnsThatFit(names, cells, width);
-  if (fitting < names.length) {
-    onCut?.(`${fitting} of ${names.length} columns are shown; the format vertical, or a file, gives all`);
-  }
-  const right = names.map((_, index) => first.every((row) => isNumeric(row[index]!)));
-  const { head, lines } = alignedColumns(
-    names.slice(0, fitting),
-    cells.map((row) => row.slice(0, fitting)),
-    right,
+  // zeros that every row has at its end only take room on a screen; files and programs get all digits
+  const isScreen = width < Number.POSITIVE_INFINITY;
+  const digits = names.map((_, index) =>
+    isScreen ? Math.max(0, ...first.map((row) => digitsOf(row[index]!))) : Number.POSITIVE_INFINITY,
   );
-  return {
-    head,
-    lines: (rows) =>
-      lines(rows.map((row) => row.slice(0, fitting).map((value) => cut(visible(cellText(value)), mostCell)))),
-  };
+  const cellsOf = (row: Row) =>
+    row.map((value, index) => cut(visible(shortened(value, digits[index]!)), mostCell));
+  const cells = first.map(cellsOf);
+  const places = columnsThatFit(names, cells, width);
+  const left = names.length - places.filter((place) => place !== gap).length;
+  if (left > 0) {
+    onCut?.(
+      `${names.length - left} of ${names.length} columns are shown; the format vertical, or a file, gives all`,
+    );
+  }
+  const fitted = (row: readonly string[]) => places.map((place) => (place === gap ? "…" : row[place]!));
+  const { head, lines } = alignedColumns(
+    fitted(names),
+    cells.map(fitted),
+    places.map((place) => place !== gap && first.every((row) => isNumeric(row[place]!))),
+  );
+  return { head, lines: (rows) => lines(rows.map((row) => fitted(cellsOf(row)))) };
 }
 
-/** How many columns, from the first, fit into a line; one at least. */
+/** In the place of columns that are left out. */
+const gap = -1;
+
+/** The columns that fit into a line, the first at least: the last stays before those in the middle do, for it is often what was asked for. */
 function columnsThatFit(
   names: readonly string[],
   cells: readonly (readonly string[])[],
   width: number,
-): number {
-  let used = -2;
-  for (const [index, name] of names.entries()) {
-    used += 2 + cells.reduce((widest, row) => Math.max(widest, row[index]!.length), name.length);
-    if (used > width) return Math.max(1, index);
+): readonly number[] {
+  const widths = names.map((name, index) =>
+    cells.reduce((widest, row) => Math.max(widest, row[index]!.length), name.length),
+  );
+  const all = names.map((_, index) => index);
+  const needs = (places: readonly number[]) =>
+    places.reduce((sum, place) => sum + 2 + (place === gap ? 1 : widths[place]!), -2);
+  if (needs(all) <= width) return all;
+  for (let most = names.length - 2; most > 0; most--) {
+    const places = [...all.slice(0, most), gap, names.length - 1];
+    if (needs(places) <= width) return places;
   }
-  return names.length;
+  return [0];
+}
+
+/** How many digits of a decimal behind its point say something. */
+function digitsOf(value: DuckDBValue): number {
+  if (!(value instanceof DuckDBDecimalValue)) return 0;
+  return /\.(\d*?)0*$/.exec(value.toString())?.[1]?.length ?? 0;
+}
+
+/** A value's text, a decimal's without zeros beyond so many digits behind its point. */
+function shortened(value: DuckDBValue, digits: number): string {
+  const text = cellText(value);
+  if (!(value instanceof DuckDBDecimalValue) || value.scale <= digits) return text;
+  const zeros = Math.min(value.scale - digits, /0*$/.exec(text)![0].length);
+  return text.slice(0, text.length - zeros).replace(/\.$/, "");
 }
 
 /** A text with its end as `…` where it is longer; never half of a character. */

@@ -47,6 +47,9 @@ function howText({ outcome, seconds, retries }: RunReport, isShort: boolean): st
   const took = tookText(seconds * 1000);
   const rate = isShort || seconds < 0.1 ? "" : ` (${grouped(Math.round(rows / seconds))} rows/s)`;
   const here = rowsHere(outcome!.manifest);
+  if (rows === 0 && resumedSegments > 0 && here !== null) {
+    return `${rowsText(here)}, all fetched before${repeated}`;
+  }
   const again = here !== null && rows > here ? " fetched, some of them again" : "";
   const fetched =
     rows === 0

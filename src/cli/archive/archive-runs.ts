@@ -133,6 +133,7 @@ export function watcherOf(progress: Progress, session: Session): RunWatcher {
     run: (run, number, of, isAlone) => progress.run(formatRun(run), number, of, isAlone),
     expect: (rows) => progress.expect(rows),
     rows: (rows, bytes) => progress.add(rows, bytes),
+    conversion: (change) => progress.conversion(change),
     note: (text) => session.note(session.toCopy(text)),
     log: ({ instanceId, runId }, text) => session.log.info({ instance: instanceId, run: runId }, text),
   };

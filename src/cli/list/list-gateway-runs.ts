@@ -10,6 +10,7 @@ import { instanceNotFound } from "../../model/usual-errors.ts";
 import { exitsOf, tellFindings } from "../archive/list-findings.ts";
 import { type GatewayValues, openGatewayFor } from "../options/gateway-options.ts";
 import { httpAddress } from "../options/option-values.ts";
+import { fitColumns } from "../output/fit-columns.ts";
 import { fitNames } from "../output/fit-names.ts";
 import type { Session } from "../process/session.ts";
 
@@ -80,18 +81,20 @@ function textOf(runs: readonly ListedRun[], wide: boolean, session: Session): st
     ? ["run", "status", "started", "ended", "final"]
     : ["run", "status", "started (UTC)", "ended (UTC)"];
   const time = (iso: string | null) => (wide ? iso : iso?.slice(0, 19).replace("T", " ")) ?? "";
-  const cells = runs.map(({ status, started, ended, final }) => [
-    status,
-    time(started),
-    time(ended),
-    ...(wide ? [final ? "yes" : "no"] : []),
-  ]);
-  const right = names.map(() => false);
+  const [first = "", ...others] = names;
+  const all = others.map((name, at) => ({
+    name,
+    cells: runs.map(
+      ({ status, started, ended, final }) =>
+        [status, time(started), time(ended), final ? "yes" : "no"][at] ?? "",
+    ),
+  }));
+  const columns = wide ? all : fitColumns(all, session);
   const tableWith = (ids: readonly string[]) =>
     alignedTable(
-      names,
-      cells.map((row, index) => [ids[index]!, ...row]),
-      right,
+      [first, ...columns.map(({ name }) => name)],
+      ids.map((id, index) => [id, ...columns.map(({ cells }) => cells[index]!)]),
+      [false, ...columns.map(() => false)],
     );
   const ids = runs.map(formatRun);
   return wide ? tableWith(ids) : fitNames(ids, tableWith, session);

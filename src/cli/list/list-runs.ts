@@ -18,6 +18,7 @@ import { formatTime } from "../../model/time.ts";
 import { instanceNotArchived } from "../../model/usual-errors.ts";
 import { pendingJson, pendingLine } from "../archive/pending-told.ts";
 import { type CommandToCopy, commandsToCopy } from "../output/command-to-copy.ts";
+import { fitColumns } from "../output/fit-columns.ts";
 import { fitNames } from "../output/fit-names.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
@@ -182,20 +183,20 @@ function throughLines(run: ListedRun): string[] {
   );
 }
 
-function textOf(runs: readonly ListedRun[], all: number, values: Values, session: Session): string {
+function textOf(runs: readonly ListedRun[], inAll: number, values: Values, session: Session): string {
   if (runs.length === 0)
-    return all === 0
+    return inAll === 0
       ? "no runs\n"
-      : `no runs in these states; ${grouped(all)} ${plural(all, "run")} in other states\n`;
-  const columns = columnsFor(runs, values.wide);
+      : `no runs in these states; ${grouped(inAll)} ${plural(inAll, "run")} in other states\n`;
+  const all = columnsFor(runs, values.wide).map((column) => ({ ...column, cells: runs.map(column.cell) }));
+  const columns = values.wide ? all : fitColumns(all, session);
   const names = ["run", ...columns.map(({ name }) => name)];
   const right = [false, ...columns.map((column) => column.right === true)];
-  const cells = runs.map((run) => columns.map(({ cell }) => cell(run)));
   const paint = (cell: string, column: string) => (column === "state" ? session.paint(cell) : cell);
   const tableWith = (shown: readonly string[]) =>
     alignedTable(
       names,
-      cells.map((row, index) => [shown[index]!, ...row]),
+      shown.map((name, index) => [name, ...columns.map(({ cells }) => cells[index]!)]),
       right,
       paint,
     );

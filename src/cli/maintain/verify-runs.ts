@@ -275,7 +275,12 @@ function textOf(report: RunReport, command: CommandToCopy, { paint }: Session): 
   const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
   const next = nextOf(report, command);
   const end = next === undefined ? "" : `  next: ${visible(next)}\n`;
-  const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
+  const failed = report.checks.filter(({ level }) => level === "damaged").length;
+  const passed = report.damaged
+    ? `: ${failed} of ${report.checks.length} checks failed`
+    : report.generation === null
+      ? ""
+      : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};
   const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made again\n`;
   return `${visible(formatRun(report.run))}  ${paint(verdict)}${passed}\n${lines.join("")}${repaired}${end}`;

@@ -120,25 +120,38 @@ function tables(
   const cells = rows.map((row) =>
     row.figures.map((figure) => (figure === null ? "" : figureText(row.name, figure))),
   );
-  const labelWidth = Math.max(first.length, ...rows.map(({ label }) => visible(label).length)) + 2;
-  const widths = columns.map(
-    ({ name }, at) => Math.max(visible(name).length, ...cells.map((row) => row[at]!.length)) + 2,
+  const heads = [first, ...columns.map(({ name }) => name)];
+  const lines = rows.map(({ label }, row) => [label, ...cells[row]!]);
+  return [...alignedWithin(heads, lines, width), reasonsText(rows, columns, width)];
+}
+
+/** Aligned columns beside the first one; those that do not fit stand below, beside the first one again. */
+function alignedWithin(
+  heads: readonly string[],
+  lines: readonly (readonly string[])[],
+  width: number,
+): readonly string[] {
+  const widths = heads.map(
+    (head, at) => Math.max(visible(head).length, ...lines.map((line) => visible(line[at]!).length)) + 2,
   );
   const texts: string[] = [];
-  for (let from = 0; from < columns.length; ) {
+  for (let from = 1; from < heads.length; ) {
     let to = from + 1;
-    let used = labelWidth + widths[from]!;
-    while (to < columns.length && used + widths[to]! <= width) used += widths[to++]!;
-    const shown = columns.slice(from, to);
-    const lines = rows.map(({ label }, row) => [label, ...cells[row]!.slice(from, to)]);
+    let used = widths[0]! + widths[from]!;
+    while (to < heads.length && used + widths[to]! <= width) used += widths[to++]!;
+    const part = (line: readonly string[]) => [line[0]!, ...line.slice(from, to)];
     texts.push(
       indented(
-        alignedTable([first, ...shown.map(({ name }) => name)], lines, [false, ...shown.map(() => true)]),
+        alignedTable(
+          part(heads),
+          lines.map(part),
+          part(heads).map((_, at) => at > 0),
+        ),
       ),
     );
     from = to;
   }
-  return [...texts, reasonsText(rows, columns, width)];
+  return texts;
 }
 
 /** Whether there is no figure for want of an option: it needs no row. */
@@ -197,7 +210,7 @@ function partsText(by: string, columns: readonly Column[], width: number): strin
         key,
         ...names.map((one) => figureText(one, figures[one]!)),
       ]);
-      const table = indented(alignedTable(heads, lines, [false, ...names.map(() => true)]));
+      const table = alignedWithin(heads, lines, width).join("");
       return `\n${table}${partReasons(parts, width)}`;
     })
     .join("");

@@ -1,4 +1,5 @@
 import { createWriteStream } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
@@ -214,8 +215,22 @@ export async function openLineFile(file: string): Promise<LineFile> {
 }
 
 /** Prints where a server listens, and resolves when the command is told to stop. */
-export async function announceUntilStopped({ url, port }: Served, session: Session): Promise<void> {
+export async function announceUntilStopped(served: Served, session: Session): Promise<void> {
+  const url = reachableUrl(served.url);
+  const { port } = served;
   await session.print(session.json ? `${JSON.stringify({ url, port })}\n` : `${visible(url)}\n`);
   if (session.signal.aborted) return;
   await new Promise((stop) => session.signal.addEventListener("abort", stop, { once: true }));
+}
+
+/** The address with this machine's own in the place of "every address", which other machines cannot connect to. */
+export function reachableUrl(url: string, interfaces = networkInterfaces()): string {
+  const { hostname } = new URL(url);
+  const family = { "0.0.0.0": "IPv4", "[::]": "IPv6" }[hostname];
+  const own = Object.values(interfaces)
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ internal, address }) => !internal && !address.startsWith("fe80:"))
+    .toSorted((a, b) => Number(b.family === family) - Number(a.family === family))[0];
+  if (family === undefined || own === undefined) return url;
+  return url.replace(hostname, own.family === "IPv6" ? `[${own.address}]` : own.address);
 }

@@ -3,7 +3,7 @@ import type { Session } from "../process/session.ts";
 import { cutMiddle } from "./fit-line.ts";
 
 /** The shortest that a name is cut to, whatever the terminal. */
-const shortest = 12;
+export const shortestName = 12;
 
 /**
  * A table whose lines fit the terminal: where they do not, the middle of long names is left out, and how many are cut is
@@ -22,7 +22,7 @@ export function fitNames(
   if (over <= 0) return whole;
   const shown = names.map(visible);
   const longest = shown.reduce((most, name) => Math.max(most, name.length), 0);
-  const cut = shown.map((name) => cutMiddle(name, Math.max(shortest, longest - over)));
+  const cut = shown.map((name) => cutMiddle(name, Math.max(shortestName, longest - over)));
   const count = cut.filter((name, index) => name !== shown[index]).length;
   if (count > 0)
     session.note(`${count} of ${shown.length} names are shortened to fit; ${wholeBy} shows them in full`);

@@ -19,6 +19,8 @@ export interface Course {
   readonly perSecond: number | null;
   /** Until the end of the whole job; null where nobody can say. */
   readonly leftMs: number | null;
+  /** Which of how many parts is being made into Parquet; null while rows come. */
+  readonly converting: { readonly number: number; readonly of: number } | null;
 }
 
 /** `run 3 of 40 alpha-1/2022-01-01: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left`. */
@@ -56,7 +58,7 @@ function barOf({ part, rows, total }: Course, length: number): string {
 }
 
 function joined(course: Course, name: string, withBytes: boolean): string {
-  const { part, rows, bytes, total, perSecond, leftMs } = course;
+  const { part, rows, bytes, total, perSecond, leftMs, converting } = course;
   const facts = [
     ...(rows === 0 && !total
       ? []
@@ -68,10 +70,10 @@ function joined(course: Course, name: string, withBytes: boolean): string {
     ...(rows > 0 && perSecond !== null && perSecond >= 0.5
       ? [`${grouped(Math.round(perSecond))} rows/s`]
       : []),
-    // rows are only the first half of the work: what is left then, nobody can say
+    ...(converting === null ? [] : [`converting ${grouped(converting.number)} of ${grouped(converting.of)}`]),
     ...(leftMs !== null
       ? [`${durationText(leftMs)} left`]
-      : total !== null && total > 0 && rows === total
+      : converting === null && total !== null && total > 0 && rows === total
         ? ["finishing"]
         : []),
   ];

@@ -9,6 +9,8 @@ export interface Progress extends Disposable {
   /** Rows there will be in all, or of the run at hand; may be corrected. */
   expect(rows: number): void;
   add(rows: number, bytes: number): void;
+  /** Parquet of a part of the rows is to be made, or is there: after the rows, that is what takes the time. */
+  conversion(change: "asked" | "done"): void;
   /** What is being worked on now. */
   on(what: string): void;
   /**
@@ -89,6 +91,7 @@ function progressOf(state: State, stop: () => void): Progress {
   return {
     expect: (rows) => state.expect(rows),
     add: (rows, bytes) => state.add(rows, bytes),
+    conversion: (change) => state.conversion(change),
     on: (what) => state.on(what),
     run: (what, number, of, isAlone) => state.run(what, number, of, isAlone),
     [Symbol.dispose]: stop,
@@ -103,6 +106,7 @@ class State {
   #rows = 0;
   #bytes = 0;
   #total: number | null = null;
+  readonly #conversions = { asked: 0, done: 0 };
   #part: Course["part"] = null;
   /** When the first run began, and the one at hand. */
   #firstMs = 0;
@@ -125,6 +129,10 @@ class State {
     this.#allRows += rows;
   }
 
+  conversion(change: "asked" | "done"): void {
+    this.#conversions[change] += 1;
+  }
+
   on(what: string): void {
     this.#what = visible(what);
   }
@@ -138,6 +146,7 @@ class State {
     this.#rows = 0;
     this.#bytes = 0;
     this.#total = null;
+    this.#conversions.asked = this.#conversions.done = 0;
   }
 
   course(): Course {
@@ -146,7 +155,15 @@ class State {
     const total = this.#total !== null && this.#rows > this.#total ? null : this.#total;
     const part = this.#part !== null && this.#part.of > 1 ? this.#part : null;
     const counts = { rows: this.#rows, bytes: this.#bytes, total };
-    return { what: this.#what, part, ...counts, perSecond, leftMs: this.#leftMs(total, perSecond) };
+    const leftMs = this.#leftMs(total, perSecond);
+    return { what: this.#what, part, ...counts, perSecond, leftMs, converting: this.#converting(perSecond) };
+  }
+
+  /** Only once no more rows come: until then, they say how far the run is. */
+  #converting(perSecond: number | null): Course["converting"] {
+    const { asked, done } = this.#conversions;
+    const isFetched = this.#rows === this.#total || (perSecond !== null && perSecond < 0.5);
+    return isFetched && done < asked ? { number: done + 1, of: asked } : null;
   }
 
   /** Of the run at hand by its rows; of those to come by what a run took so far. */
@@ -158,7 +175,10 @@ class State {
     const tookMs = this.#nowMs() - this.#beganMs;
     const meanMs =
       number > 1 ? (this.#beganMs - this.#firstMs) / (number - 1) : own === null ? null : tookMs + own;
-    return meanMs === null ? null : (of - number) * meanMs + (own ?? Math.max(0, meanMs - tookMs));
+    if (meanMs === null) return null;
+    const leftMs = (of - number) * meanMs + (own ?? Math.max(0, meanMs - tookMs));
+    // a run that takes longer than those before it: how much longer, nobody can say
+    return leftMs < 500 ? null : leftMs;
   }
 }
 

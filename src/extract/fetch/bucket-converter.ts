@@ -9,6 +9,7 @@ import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import { hasExtraColumn } from "../../model/profile/extra-column.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
+import type { ConversionChange } from "../run-watcher.ts";
 import { requireRoom } from "./disk-need.ts";
 import { ExtraConverter } from "./extra-converter.ts";
 
@@ -28,6 +29,7 @@ export class BucketConverter implements AsyncDisposable {
   readonly #step: Step;
   readonly #badLines: BadLines;
   readonly #signal: AbortSignal | undefined;
+  readonly #onConversion: (change: ConversionChange) => void;
   /** By table, the last conversion that was asked for. */
   readonly #tails = new Map<TableName, Promise<unknown>>();
 
@@ -37,9 +39,11 @@ export class BucketConverter implements AsyncDisposable {
     step: Step,
     badLines: BadLines = "aside",
     signal?: AbortSignal,
+    onConversion: (change: ConversionChange) => void = () => {},
   ) {
     this.#badLines = badLines;
     this.#signal = signal;
+    this.#onConversion = onConversion;
     this.#converter = new ExtraConverter(toParquet);
     this.#exactTypes = exactTypes;
     this.#step = step;
@@ -56,11 +60,14 @@ export class BucketConverter implements AsyncDisposable {
     bucket: string,
     segments: () => readonly Segment[] = () => journal.held.segmentsOf(table.name, bucket),
   ): Promise<void> {
+    this.#onConversion("asked");
     const tail = this.#tails.get(table.name) ?? Promise.resolve();
     const turn = tail.then(() => this.#convert(journal, run, table, bucket, segments));
-    const ended = turn.catch(() => {
-      // the caller has the error; the next bucket has its turn all the same
-    });
+    const ended = turn
+      .catch(() => {
+        // the caller has the error; the next bucket has its turn all the same
+      })
+      .then(() => this.#onConversion("done"));
     this.#tails.set(table.name, ended);
     return turn;
   }

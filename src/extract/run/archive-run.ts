@@ -45,6 +45,7 @@ import type { RequiredProof } from "../proof/required-proof.ts";
 import { SeenSource } from "../proof/seen-source.ts";
 import { SteadyFacts } from "../proof/steady-facts.ts";
 import { filledTables } from "../proof/zero-rows.ts";
+import type { ConversionChange } from "../run-watcher.ts";
 import { meansOfOne, type PlaceAmongJobs } from "../together/side-by-side.ts";
 import { requireDistinctSeq } from "./distinct-seq.ts";
 import { lookAgain } from "./look-again.ts";
@@ -144,6 +145,7 @@ export interface ArchiveJob {
   readonly onPlan?: (table: Table, rows: number | undefined) => void;
   /** Rows as they pass. */
   readonly onRows?: (table: Table, rows: number, bytes: number) => void;
+  readonly onConversion?: (change: ConversionChange) => void;
   readonly onNote?: (text: string) => void;
 }
 
@@ -319,6 +321,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     step,
     "aside",
     signal,
+    job.onConversion,
   );
   for (const { name } of open) {
     // what an interrupted job saw of the source counts as well

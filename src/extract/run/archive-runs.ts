@@ -301,6 +301,7 @@ async function archiveInto(
       watcher.expect?.([...expected.values()].reduce((sum, count) => sum + count, 0));
     },
     onRows: (_table, rows, bytes) => watcher.rows?.(rows, bytes),
+    onConversion: (change) => watcher.conversion?.(change),
     onNote: (text) => watcher.log?.(run, text),
   };
   if (!widens) return await archiveRun(one);
