@@ -30,12 +30,15 @@ export async function listAnswer<T>(
   return { entries, around, headers };
 }
 
-/** More pages than any list needs; each has to bring something new. */
+/** More pages than any list needs. */
 const mostPages = 1000;
+/** Pages in a row that bring nothing new and still name another: a gateway may have filtered their entries away. */
+const mostIdlePages = 3;
 
 /**
- * A list with all of its pages. One that says that it goes on is followed where it says how, and ends where what follows is empty
- * or nothing new; `rest` says what could not be had. `what` is its name, such as `runs`, by which totals may be called.
+ * A list with all of its pages. One that says that it goes on is followed where it says how. It ends at a page that brings nothing
+ * new and names no page that was not read yet; `rest` says what could not be had. `what` is its name, such as `runs`, by which
+ * totals may be called.
  */
 export async function wholeList<T>(
   what: string,
@@ -46,7 +49,9 @@ export async function wholeList<T>(
   let signs = signsOf({ ...answer, entries: answer.entries.length }, what);
   if (signs.next === undefined && !signs.isMore && signs.total === undefined) return answer.entries;
   const all = new Map(answer.entries.map((entry) => [idOf(entry), entry]));
+  const asked = new Set<string>();
   let unread: string | undefined;
+  let idle = 0;
   let { total } = signs;
   for (let pages = 1; unread === undefined; pages++) {
     const { next } = signs;
@@ -54,6 +59,7 @@ export async function wholeList<T>(
       unread = signs.isMore;
       break;
     }
+    asked.add(JSON.stringify(next.page));
     const following = await ask(next.page).catch((thrown: unknown) => {
       // one that is not there, or not a list, says nothing against the entries that are here
       if (!(thrown instanceof RunvaultError) || thrown.retry === "again" || thrown.exit === 130) throw thrown;
@@ -65,14 +71,16 @@ export async function wholeList<T>(
       const before = all.size;
       const isSame = isSamePage(answer, following, idOf);
       for (const entry of following.entries) if (!all.has(idOf(entry))) all.set(idOf(entry), entry);
-      if (all.size === before) {
+      idle = all.size === before ? idle + 1 : 0;
+      if (idle > 0 && isSame && next.page.more !== undefined) {
         // the name of a parameter is a guess, which this gateway may not heed
-        if (isSame && next.page.more !== undefined)
-          unread = `${next.where}, and asking with ${Object.keys(next.page.more)} brings the same page`;
+        unread = `${next.where}, and asking with ${Object.keys(next.page.more)} brings the same page`;
         break;
       }
-      answer = following;
+      if (idle === 0) answer = following;
       signs = signsOf({ ...following, entries: following.entries.length }, what);
+      const isEnd = signs.next !== undefined && asked.has(JSON.stringify(signs.next.page));
+      if (idle > mostIdlePages || (idle > 0 && isEnd)) break;
       // the last page need not repeat it
       if ((signs.total?.entries ?? 0) > (total?.entries ?? 0)) total = signs.total;
     }
@@ -105,6 +113,8 @@ interface Signs {
 }
 
 const moreNames = /^(?:has_?(?:more|next)(?:_?page)?|more|(?:is_?)?truncated)$/;
+/** Flags that say that entries are missing; their opposite says nothing of further pages. */
+const partialNames = /^(?:is_?)?(?:incomplete|partial)$/;
 const nextNames =
   /^(?:next|cursor|continuation|after|end_cursor|(?:page|cursor|continuation)_token)$|^next_(?:page|page_token|page_url|page_link|cursor|token|link|url|uri|href|offset|marker|continuation_token)$/;
 /** Names of values that are never an address, whatever they look like. */
@@ -113,7 +123,7 @@ const tokenNames = /token|cursor|offset|marker|after|continuation/;
 /** Whether a field beside a list says how it goes on. */
 export function isSignOfPages(name: string, what: string): boolean {
   const snake = snakeOf(name);
-  return [moreNames, nextNames, totalNamesOf(what)].some((names) => names.test(snake));
+  return [moreNames, partialNames, nextNames, totalNamesOf(what)].some((names) => names.test(snake));
 }
 
 /** What of an answer says that its list goes on. Of fields, names are read in snake case, whatever they are written in. */
@@ -135,6 +145,7 @@ export function signsOf(
   const named = fields.find(
     ({ snake, value }) => nextNames.test(snake) && !["", "0", "true", "false"].includes(value),
   );
+  const partial = fields.find(({ snake, value }) => partialNames.test(snake) && value === "true");
   const flag = [...flags, ...fields.filter(({ snake }) => snake === "next")].find(
     ({ value }) => value === "true" || /^[1-9]\d*$/.test(value),
   );
@@ -149,9 +160,10 @@ export function signsOf(
   const total = fields.find(
     ({ snake, value }) => totals.test(snake) && /^\d{1,15}$/.test(value) && Number(value) > entries,
   );
+  const says = partial ?? (isEnded ? undefined : flag);
   return {
     next: isEnded ? undefined : next,
-    isMore: isEnded || flag === undefined ? undefined : `${flag.where} says ${flag.value}`,
+    isMore: says ? `${says.where} says ${says.value}` : undefined,
     total: total && { where: total.where, entries: Number(total.value) },
   };
 }

@@ -104,6 +104,21 @@ describe("a list that says where it goes on", () => {
   });
 });
 
+// caught by: a page whose entries were filtered away, taken for the last one
+test("a list is followed past empty pages that name another, three in a row", async () => {
+  const tokens = ["", "a", "b", "c", "d", "e"];
+  const pages =
+    (filled: number): Pages =>
+    (query) => {
+      const page = tokens.indexOf(query.get("page_token") ?? "");
+      const runs = page === 0 ? first! : page === filled ? second! : [];
+      return { runs, beside: { next_page_token: tokens[page + 1] ?? "" } };
+    };
+  expect(await listed(pages(4))).toMatchObject({ runs: [...first!, ...second!], rest: undefined });
+  // a gateway may name one more page forever
+  expect(await listed(pages(9))).toMatchObject({ runs: first, rest: undefined, requests: 5 });
+});
+
 describe("a list that does not say how it goes on", () => {
   // caught by: a list that says that it is cut, taken for whole
   test.each<[string, Pages, RegExp, number]>([
@@ -116,6 +131,21 @@ describe("a list that does not say how it goes on", () => {
       6,
     ],
     ["its own total", () => ({ runs: first!, beside: { runCount: 6 } }), /runCount says 6/, 6],
+    [
+      "itself",
+      () => ({ runs: first!, beside: { incomplete: true, has_more: false } }),
+      /incomplete says true/,
+      4,
+    ],
+    [
+      "its last page, which is empty",
+      (query) =>
+        query.has("cursor")
+          ? { beside: { partial: true } }
+          : { runs: first!, beside: { cursor: "x", partial: false } },
+      /partial says true/,
+      4,
+    ],
     [
       "a token that is not heeded",
       () => ({ runs: first!, beside: { next_page_token: "x" } }),
