@@ -14,6 +14,8 @@ export interface ErrorReading {
   readonly code: readonly string[];
   /** What a code means under a status; undefined where nobody said so. */
   meaning(status: number, code: string): ErrorCode | undefined;
+  /** What a code means where the status does not say it, and the status it usually comes with; undefined where nobody said so. */
+  usual(code: string): { readonly status: number; readonly code: ErrorCode } | undefined;
   /** Whether a code may be shown: any other may be anything, a token that is echoed included. */
   isKnown(code: string): boolean;
 }
@@ -25,6 +27,10 @@ export function contractErrors({ errors }: GatewayContract): ErrorReading {
     meaning: (status, code) => {
       const known = errors[status];
       return known !== undefined && Object.hasOwn(known, code) ? known[code] : undefined;
+    },
+    usual: (code) => {
+      const [status, codes] = Object.entries(errors).find(([, codes]) => Object.hasOwn(codes, code)) ?? [];
+      return codes && { status: Number(status), code: codes[code]! };
     },
     isKnown: (code) => Object.values(errors).some((codes) => Object.hasOwn(codes, code)),
   };
@@ -52,9 +58,7 @@ export async function errorFromAnswer(
   place: ErrorPlace,
 ): Promise<RunvaultError> {
   const { status, headers } = answer;
-  const around = objectAt(await readErrorJson(answer, place), reading.code.slice(0, -1));
-  const wireCode = wireCodes.parse(memberOf(around, reading.code.at(-1) ?? ""));
-  const said = saidSchema.safeParse(around).data ?? {};
+  const { wireCode, said } = readError(await readErrorJson(answer, place), reading);
   const code =
     (wireCode === undefined ? undefined : reading.meaning(status, wireCode)) ?? codeOfStatus(status);
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
@@ -66,6 +70,36 @@ export async function errorFromAnswer(
     ...(hint === undefined ? {} : { hint }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
+}
+
+/** The error that the JSON of an answer of status 200 is; `where` says how it came. A code that nobody knows is a server's error. */
+export function errorInBody(
+  json: unknown,
+  where: string,
+  reading: ErrorReading,
+  scrubber: Scrubber,
+  place: ErrorPlace,
+): RunvaultError {
+  const { wireCode, said } = readError(json, reading);
+  const { status, code } = (wireCode === undefined ? undefined : reading.usual(wireCode)) ?? {
+    status: 200,
+    code: "server_error",
+  };
+  const what = wireCode !== undefined && reading.isKnown(wireCode) ? `the error ${wireCode}` : "an error";
+  const hint = status === 400 ? badRequestHint : statusHints[code];
+  return new RunvaultError(code, `the gateway sent ${what} ${where}${operatorText(said, scrubber)}`, {
+    place,
+    status,
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+function readError(json: unknown, { code }: ErrorReading) {
+  const around = objectAt(json, code.slice(0, -1));
+  return {
+    wireCode: wireCodes.parse(memberOf(around, code.at(-1) ?? "")),
+    said: saidSchema.safeParse(around).data ?? {},
+  };
 }
 
 /**

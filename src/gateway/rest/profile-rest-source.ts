@@ -133,6 +133,7 @@ function errorReading({ code, codes }: ErrorWords): ErrorReading {
   return {
     code,
     meaning: (_status, word) => (Object.hasOwn(codes, word) ? codes[word] : undefined),
+    usual: (word) => (Object.hasOwn(codes, word) ? { status: 200, code: codes[word]! } : undefined),
     isKnown: (word) => Object.hasOwn(codes, word),
   };
 }

@@ -1,10 +1,12 @@
 import type { ErrorPlace } from "../../model/error.ts";
 import type { RowRequest } from "../../model/source.ts";
 import type { Answer, AnswerHeaders } from "../http/answer.ts";
-import { type ErrorReading, errorFromAnswer } from "../http/error-answer.ts";
+import { type ErrorReading, errorFromAnswer, readErrorJson } from "../http/error-answer.ts";
+import { type ErrorSeen, errorInDocument, errorInJson, untilErrorLine } from "../http/error-in-success.ts";
 import {
   documentMaxBytes,
   type HttpSession,
+  mediaType,
   type RequestContext,
   refused,
   requireMediaType,
@@ -47,7 +49,7 @@ export class RestClient {
   /**
    * A whole document's bytes, decoded. A cut is retried like any other failure: nothing was handed out yet.
    * Throws `limit_exceeded` above 16 MiB, `timeout` where it takes too long as a whole, `not_a_gateway` for another
-   * media type.
+   * media type, and the error that a document says it is by `ok: false`.
    */
   async document(
     call: RestCall,
@@ -64,6 +66,8 @@ export class RestClient {
         throw thrown;
       }
       const bytes = await this.#session.whole(answer, documentMaxBytes, "a document", place, textBody);
+      const error = errorInDocument(bytes, this.#seen(place));
+      if (error !== undefined) throw error;
       return { bytes, headers: answer.headers };
     });
   }
@@ -88,10 +92,11 @@ export class RestClient {
       const watch = rate.watch(answer.body);
       try {
         if (answer.status !== 204) {
+          await this.#refuseErrorDocument(answer, call, place);
           requireMediaType(answer, call.accept, place);
           this.#session.requireFraming(answer, "rows", place);
         }
-        const chunks = textBody(answer, place);
+        const chunks = untilErrorLine(textBody(answer, place), this.#seen(place));
         return { answer, watch, chunks, first: await chunks.next() };
       } catch (thrown) {
         watch[Symbol.dispose]();
@@ -115,6 +120,18 @@ export class RestClient {
         }
       },
     };
+  }
+
+  /** Throws the error that a document is where rows of another media type belong. */
+  async #refuseErrorDocument(answer: Answer, { accept }: RestCall, place: ErrorPlace): Promise<void> {
+    const type = mediaType(answer);
+    if (type !== "application/json" || accept.includes(type)) return;
+    const error = errorInJson(await readErrorJson(answer, place), this.#seen(place));
+    if (error !== undefined) throw error;
+  }
+
+  #seen(place: ErrorPlace): ErrorSeen {
+    return { reading: this.#errors, scrubber: this.#session.scrubber, place };
   }
 
   /** One attempt: an answer of status 200, or of another that serves as well, after at most three redirects within the origin. */

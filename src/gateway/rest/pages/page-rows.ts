@@ -17,7 +17,7 @@ export interface PageRows {
 /** The rows of an answer of that form, with the values at these places beside them. */
 export function pageRows(form: RowForm, values: readonly (readonly string[])[], place: ErrorPlace): PageRows {
   if (form.form === "lines") return new LineRows(place);
-  const scanner = new DocumentScanner({ array: form.path, values }, place);
+  const scanner = new DocumentScanner({ array: form.path, values: [...values, ["ok"]] }, place);
   return {
     get rows() {
       return scanner.rows;
@@ -25,6 +25,10 @@ export function pageRows(form: RowForm, values: readonly (readonly string[])[], 
     push: (chunk) => scanner.push(chunk),
     end: () => {
       scanner.end();
+      if (scanner.value(values.length) === "false") {
+        const message = "the gateway says ok: false beside its rows: they are not all";
+        throw new RunvaultError("server_error", message, { place, status: 200 });
+      }
       return nothing;
     },
     value: (index) => scanner.value(index),

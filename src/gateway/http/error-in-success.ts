@@ -1,0 +1,87 @@
+import type { ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { excessOf, parseJson } from "../../model/outside-json.ts";
+import type { Scrubber } from "../../model/text/scrubber.ts";
+import { type ErrorReading, errorInBody } from "./error-answer.ts";
+
+/** An error is no longer than this; a row may be. */
+const longestErrorBytes = 64 * 1024;
+const lineFeed = 0x0a;
+const openBrace = 0x7b;
+
+/** How the errors of one answer are read. */
+export interface ErrorSeen {
+  readonly reading: ErrorReading;
+  readonly scrubber: Scrubber;
+  readonly place: ErrorPlace;
+}
+
+/** The error that a document says it is by `ok: false`, whatever else it holds; undefined where it does not. */
+export function errorInDocument(bytes: Buffer, seen: ErrorSeen): RunvaultError | undefined {
+  if (!saysNotOk(bytes) || excessOf(bytes) !== null) return undefined;
+  return errorInJson(jsonIn(bytes), seen);
+}
+
+/** The same of a document's value. */
+export function errorInJson(json: unknown, { reading, scrubber, place }: ErrorSeen) {
+  return notOk(json) && errorInBody(json, "with status 200", reading, scrubber, place);
+}
+
+/**
+ * The bytes of rows as they come, up to a line that is the gateway's error, which is thrown. A gateway that fails in the middle of
+ * its answer has no other way to say so, and says nothing more: only the last line of a chunk is looked at.
+ */
+export async function* untilErrorLine(
+  chunks: AsyncGenerator<Buffer, undefined>,
+  seen: ErrorSeen,
+): AsyncGenerator<Buffer, undefined> {
+  /** What came of the line that is not over; undefined where that is too long for an error. */
+  let open: Buffer | undefined = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    let end = chunk.length;
+    while (end > 0 && chunk[end - 1]! <= 0x20) end--;
+    const start = end === 0 ? 0 : chunk.lastIndexOf(lineFeed, end - 1) + 1;
+    const line = lineOf(start === 0 ? open : Buffer.alloc(0), chunk.subarray(start, end));
+    const error = line && errorInLine(line, seen);
+    if (error !== undefined) {
+      if (start > 0) yield chunk.subarray(0, start);
+      throw error;
+    }
+    yield chunk;
+    const rest = chunk.lastIndexOf(lineFeed) + 1;
+    open = lineOf(rest === 0 ? open : Buffer.alloc(0), chunk.subarray(rest));
+  }
+}
+
+function lineOf(before: Buffer | undefined, more: Buffer): Buffer | undefined {
+  if (before === undefined || before.length + more.length > longestErrorBytes) return undefined;
+  return Buffer.concat([before, more]);
+}
+
+/** The error that a line of rows is. A row may have a field `ok`: with an error beside it, it is none. */
+function errorInLine(line: Buffer, { reading, scrubber, place }: ErrorSeen): RunvaultError | undefined {
+  if (line[0] !== openBrace || !saysNotOk(line)) return undefined;
+  const json = notOk(jsonIn(line));
+  if (typeof json?.error !== "object" || json.error === null) return undefined;
+  return errorInBody(json, "in place of a row", reading, scrubber, place);
+}
+
+/** Whether `"ok": false` stands anywhere: a document is not parsed twice to learn that it does not. */
+function saysNotOk(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf('"ok"'); at >= 0; at = bytes.indexOf('"ok"', at + 4)) {
+    if (/^\s*:\s*false/.test(bytes.toString("latin1", at + 4, at + 64))) return true;
+  }
+  return false;
+}
+
+function jsonIn(bytes: Buffer): unknown {
+  try {
+    return parseJson(bytes.toString("utf8"));
+  } catch {
+    // whoever reads it says what is wrong with it
+    return undefined;
+  }
+}
+
+function notOk(json: unknown): { readonly error?: unknown } | undefined {
+  return typeof json === "object" && json !== null && "ok" in json && json.ok === false ? json : undefined;
+}
