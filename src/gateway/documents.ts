@@ -326,7 +326,7 @@ async function eachChecked<T extends z.ZodType>(
   const results: z.output<T>[] = [];
   for (const [i, value] of values.entries()) {
     if (turns.isDue(0)) await turns.next();
-    const parsed = schema.safeParse(value);
+    const parsed = schema.safeParse(withoutNulls(value));
     if (parsed.success) {
       results.push(parsed.data);
       continue;
@@ -340,8 +340,17 @@ async function eachChecked<T extends z.ZodType>(
   return results;
 }
 
+/** The same value, where it is an object without its members that are null: in JSON of protobuf these are absent. */
+function withoutNulls(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const members = Object.entries(value);
+  return members.some(([, member]) => member === null)
+    ? Object.fromEntries(members.filter(([, member]) => member !== null))
+    : value;
+}
+
 function checked<T extends z.ZodType>(schema: T, json: unknown, place: ErrorPlace): z.output<T> {
-  const parsed = schema.safeParse(json);
+  const parsed = schema.safeParse(withoutNulls(json));
   if (parsed.success) return parsed.data;
   throw unlikeTheContract(place, parsed.error);
 }
