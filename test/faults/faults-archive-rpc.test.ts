@@ -50,11 +50,3 @@ for (const { kind, meaning } of kindsOverRpc) {
     });
   }
 }
-
-it("a refusal of what the token may not do ends the job, for every other table would meet it", async () => {
-  const dir = await mkdtemp(join(folder, "archive-"));
-  await expect(world.archive(dir, ["connect-error@fills:permission_denied"], "rpc")).rejects.toMatchObject({
-    code: "permission_denied",
-  });
-  await expectOutcome(await world.archive(dir, [], "rpc"), whole);
-});

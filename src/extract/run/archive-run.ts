@@ -392,6 +392,10 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     job.signal.throwIfAborted();
     if (stop.signal.aborted) throw stop.signal.reason;
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+    const refusal = jobs.length > 1 ? jobs[0]?.error : undefined;
+    // a token that may read none of the tables is no table's fault
+    if (refusal && jobs.every(({ error }) => error?.code === "permission_denied"))
+      throw refusal.concerning("instance");
   };
 
   windDown?.throwIfAborted();

@@ -1,7 +1,13 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError, type Scope } from "../../model/error.ts";
 
-/** Codes that mean the same on every route: who may not ask here, or under this name, may not ask elsewhere either. */
+/**
+ * Codes that mean the same on every route: who may not ask here, or under this name, may not ask elsewhere either. But a token
+ * may lack permission for one table.
+ */
 const everywhere: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied", "misdirected"]);
+
+const forbiddenTableHint =
+  "The token is valid but lacks permission for this table: ask the gateway's operator for it, set another token with --token-file or RUNVAULT_TOKEN_FILE, or name the other tables with --tables.";
 
 const scopes: readonly Scope[] = ["table", "run", "instance", "job"];
 
@@ -13,6 +19,8 @@ const scopes: readonly Scope[] = ["table", "run", "instance", "job"];
 export function withinReach(thrown: unknown, route: ErrorPlace): unknown {
   if (!(thrown instanceof RunvaultError) || thrown.status === undefined) return thrown;
   const reach = reachOf(route);
+  if (thrown.code === "permission_denied" && reach === "table")
+    return thrown.concerning(reach).advising(forbiddenTableHint);
   if (everywhere.has(thrown.code) || scopes.indexOf(thrown.scope) <= scopes.indexOf(reach)) return thrown;
   return thrown.concerning(reach);
 }
