@@ -68,6 +68,7 @@ function bothSources(
     stats: rest.stats,
     retriesOf: (run) => rest.retriesOf(run),
     reconnect: () => rest.reconnect?.(),
+    isNoContentUnclear: (run, table) => session.noContent.isUnclear(run, table),
     described: { tables: profile.described, none: profile.none, by: profile.name },
     traits: (table) => of(table).traits?.(table),
     listings: async (signal) => (await Promise.all([rpc, rest].map((one) => one.listings!(signal)))).flat(),

@@ -43,7 +43,7 @@ export type DocumentSource = Pick<
   GatewaySource,
   "label" | "now" | "stats" | "retriesOf" | "instances" | "runs" | "facts" | "document"
 > &
-  Required<Pick<GatewaySource, "listings" | "reconnect">>;
+  Required<Pick<GatewaySource, "listings" | "reconnect" | "isNoContentUnclear">>;
 
 /** The documents of a gateway over one transport; null where it says that it has none. Odd ids are never sent. */
 export function documentSource(session: HttpSession, calls: DocumentCalls): DocumentSource {
@@ -65,6 +65,7 @@ export function documentSource(session: HttpSession, calls: DocumentCalls): Docu
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
     reconnect: () => session.reconnect(),
+    isNoContentUnclear: (run, table) => session.noContent.isUnclear(run, table),
     listings: async () => [{ by: calls.by, instances: calls.instances, runs, currentRun }],
     instances: calls.instances,
     runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>

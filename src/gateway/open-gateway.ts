@@ -84,6 +84,7 @@ function autoSource(session: HttpSession, rest: GatewaySource, rpc: RpcSource): 
     stats: session.stats,
     retriesOf: (run) => session.retriesOf(run),
     reconnect: () => session.reconnect(),
+    isNoContentUnclear: (run, table) => session.noContent.isUnclear(run, table),
     listings: async (signal) => {
       using scope = session.scope(signal);
       const { rest, rpc } = await offered(scope.signal);

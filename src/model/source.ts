@@ -195,6 +195,11 @@ export interface HistorySource extends AsyncDisposable {
    * connections.
    */
   reconnect?(): void;
+  /**
+   * Whether requests for rows of a run's table were answered with 204 No Content, where nothing shows that the source means by it
+   * that there are none. Absent where it never answers so.
+   */
+  isNoContentUnclear?(run: RunRef, table: TableName): boolean;
   /** What differs of one table's route from the contract; absent, or undefined, where nothing does. */
   traits?(table: TableName): RouteTraits | undefined;
   /**

@@ -7,6 +7,7 @@ import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { latestView, type TableView } from "../../src/archive/manifest/table-view.ts";
+import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { archiveRun, type RunOutcome } from "../../src/extract/run/archive-run.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
@@ -35,9 +36,9 @@ afterAll(async () => {
 async function archived(
   transport: TransportChoice,
   tamper: Tamper,
-  into?: Archive,
+  { into, from = behind, seen }: { into?: Archive; from?: Served; seen?: SeenSource } = {},
 ): Promise<{ archive: Archive; outcome: RunOutcome | RunvaultError; notices: string[] }> {
-  await using server = await tamperWith(behind.url, tamper);
+  await using server = await tamperWith(from.url, tamper);
   const notices: string[] = [];
   const retry = quickRetry({ retries: 1 });
   const baseUrl = `${server.url}/api/v1`;
@@ -54,6 +55,7 @@ async function archived(
       signal: new AbortController().signal,
       tool: "test",
       duckdb: sharedDuckDB,
+      ...(seen && { seen }),
     });
     return { archive, outcome, notices };
   } catch (thrown) {
@@ -217,6 +219,32 @@ describe("204", () => {
       });
     },
   );
+
+  // caught by: a route that answers 204 to everything, taken for a table without rows; and an alarm each night for a
+  // gateway that says so of every window without rows
+  test.each([
+    ["of one table alone, shows nothing", false, "UNVERIFIED"],
+    ["of a window without rows in tables that have some, is an answer without rows", true, "COMPLETE"],
+  ])("where nothing is counted, %s", async (_, isUsual, state) => {
+    const world = smallWorld(9).set("fills", []);
+    const from = await serve({ source: new ArraySource(worldRun, world), host: "127.0.0.1", port: 0 });
+    try {
+      const tamper: Tamper = async ({ table, isFacts }, own) => {
+        if (isFacts) return { status: 404 };
+        if (table === "fills") return { status: 204 };
+        const isEmpty = isUsual && table !== undefined && (await own()).body.byteLength === 0;
+        return isEmpty ? { status: 204 } : undefined;
+      };
+      const seen = new SeenSource({ routes: ["fills"], empty: {} });
+      const { outcome } = await archived("rest", tamper, { from, seen });
+      expect(tablesOf(outcome)).toMatchObject({
+        fills: { state, certificate: { rows: 0 } },
+        orders: { state: "COMPLETE", certificate: { rows: 9 } },
+      });
+    } finally {
+      await from.close();
+    }
+  });
 });
 
 const factless: [transport: "rest" | "rpc", name: string, answer: PutInPlace, told: boolean][] = [
@@ -309,7 +337,7 @@ describe("storage facts that turn 404", () => {
       const text = Buffer.from(body).toString().replace('"storage_version":"1"', '"storage_version":"2"');
       return { status: 200, headers, body: text };
     };
-    const { outcome } = await archived("rest", without, archive);
+    const { outcome } = await archived("rest", without, { into: archive });
     expect(tablesOf(outcome).fills).toMatchObject({
       state: "COMPLETE",
       certificate: { proof: "exhausted" },
@@ -329,7 +357,7 @@ test("a document that the gateway refuses is a warning, and the one committed be
     const text = Buffer.from(body).toString().replace('"storage_version":"1"', '"storage_version":"2"');
     return { status: 200, headers, body: text };
   };
-  const { outcome } = await archived("rest", refusing, archive);
+  const { outcome } = await archived("rest", refusing, { into: archive });
   expect((outcome as RunOutcome).warnings).toEqual([
     "the summary document is not available: the gateway answered 404 run_not_found: m",
   ]);
@@ -339,7 +367,7 @@ test("a document that the gateway refuses is a warning, and the one committed be
 
   // unless it is lost
   await rm(join(archive.layout.dataDir(worldRun), summary!.file));
-  const { outcome: after } = await archived("rest", refusing, archive);
+  const { outcome: after } = await archived("rest", refusing, { into: archive });
   expect(manifestOf(after).documents.summary).toBeUndefined();
   expect(manifestOf(after).state).toBe("COMPLETE");
 });

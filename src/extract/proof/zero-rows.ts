@@ -75,7 +75,7 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
     (nothing === undefined && !isStanding && !comesWhole
       ? "no time bounds wide enough were seen to bring known rows"
       : undefined) ??
-    (isCounted ? undefined : await unknownTo(empty));
+    (isCounted ? undefined : (noContent(empty) ?? (await unknownTo(empty))));
   const shown = comesWhole ? [grounds.noRowsWhole] : nothing === undefined ? [] : [grounds.noRows(nothing)];
   const isSaidEmpty = seen.isSaidEmpty(run.instanceId, name);
   if (lacks === undefined && !(isSaidEmpty && openEnds.length > 0)) {
@@ -179,6 +179,13 @@ async function isAnyBehind(asks: TableAsks, until: Nanoseconds): Promise<boolean
     }
   }
   return false;
+}
+
+/** Why a status without content shows no empty table; undefined where none came, or the source says so of windows without rows. */
+function noContent({ asks: { source, run, table } }: EmptyTable): string | undefined {
+  return source.isNoContentUnclear?.(run, table.name) === true
+    ? "its route answers 204 No Content, as it does for no table that has rows"
+    : undefined;
 }
 
 /** What is lacking for a source's answer of no rows to be about this table of this run; undefined where nothing is. */

@@ -83,5 +83,7 @@ function jsonIn(bytes: Buffer): unknown {
 }
 
 function notOk(json: unknown): { readonly error?: unknown } | undefined {
-  return typeof json === "object" && json !== null && "ok" in json && json.ok === false ? json : undefined;
+  return typeof json === "object" && json !== null && "ok" in json && json.ok === false
+    ? (json as { readonly error?: unknown })
+    : undefined;
 }

@@ -23,6 +23,7 @@ import { openDispatcher } from "./dispatcher.ts";
 import { refusedTokenHint, statusHints } from "./error-answer.ts";
 import { requestHttp2Answer } from "./http2-answer.ts";
 import { Http2Connections } from "./http2-connections.ts";
+import { NoContent } from "./no-content.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
 import { RowRate } from "./row-rate.ts";
 import { transportError } from "./transport-error.ts";
@@ -70,6 +71,7 @@ export class HttpSession implements AsyncDisposable {
   readonly scrubber: Scrubber = createScrubber();
   readonly notices: Notices;
   readonly unknown: UnknownFields;
+  readonly noContent = new NoContent();
   readonly stats: { -readonly [K in keyof GatewayStats]: number } = { requests: 0, retries: 0, bytes: 0 };
   /** Attempts repeated of requests that concern one run. */
   readonly #retriesOf = new Map<string, number>();

@@ -109,7 +109,8 @@ export function profileRestSource(
         normaliserOf: (run: RunRef) => normaliserOf(table, run),
       };
       try {
-        yield* profileRows(source, request, filters, place, scope.signal);
+        const rows = profileRows(source, request, filters, place, scope.signal);
+        yield* session.noContent.noting(request, table.name, rows);
       } catch (thrown) {
         throw withinReach(thrown, place);
       }

@@ -72,15 +72,20 @@ export class RestClient {
     });
   }
 
-  /** The bytes of a row answer as they come, decoded; none for 204. Retries until the first byte is out, never after. */
+  /**
+   * The bytes of a row answer as they come, decoded; none for 204, which is told. Retries until the first byte is out, never
+   * after.
+   */
   async *rows(
     call: RestCall,
     context: RequestContext,
-    onBody?: RowRequest["onBody"],
+    onBody: RowRequest["onBody"],
+    onNoContent: () => void,
   ): AsyncGenerator<Uint8Array, undefined> {
     const { place, signal } = context;
     using _place = await this.#session.gate.rows(signal);
     await using answer = await this.openRows(call, context, this.#session.rowRate(place, onBody));
+    if (answer.status === 204) onNoContent();
     yield* answer.chunks();
   }
 

@@ -148,8 +148,11 @@ export function restSource(session: HttpSession): GatewaySource {
         table: table.name,
         url: session.address.label + call.path,
       };
+      const run = { instanceId, runId };
+      const onNoContent = () => session.noContent.note(run, table.name, "nothing");
       try {
-        yield* client.rows(call, { place, signal: scope.signal }, request.onBody);
+        const rows = client.rows(call, { place, signal: scope.signal }, request.onBody, onNoContent);
+        yield* session.noContent.noting(run, table.name, rows);
       } catch (thrown) {
         throw withinReach(thrown, place);
       }

@@ -322,7 +322,7 @@ async function* provenRows(
 }
 
 function pageWalk(
-  { session, client, rest, route, traits, known }: RowRoute,
+  { session, client, rest, route, table, traits, known }: RowRoute,
   asked: Asked,
   reading: Reading,
   onRows: (rows: PageRows) => void,
@@ -344,6 +344,7 @@ function pageWalk(
     route.order !== "descending";
   const opened = async (request: ReturnType<typeof call>): Promise<OpenPage> => {
     const answer = await client.openRows(request, { place, signal }, rate);
+    if (answer.status === 204) session.noContent.note(run, table.name, "nothing");
     // no content: no rows, whatever form they would have
     const rows =
       answer.status === 204
