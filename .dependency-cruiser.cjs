@@ -322,6 +322,7 @@ const folders = {
       "answer",
       "decode",
       "error-answer",
+      "error-in-success",
       "error-reach",
       "http-session",
       "retry-after",
