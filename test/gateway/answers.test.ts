@@ -138,6 +138,15 @@ test("an error that will not go away is asked for once only", async () => {
   expect(server.requests.length).toBe(1);
 });
 
+// caught by: a token that lacks one table, taken for one that may read nothing, or nobody told what to do
+test("a 403 concerns the table whose route answers it, and says how to leave that out", async () => {
+  await using server = await serveStatus(403, history("permission_denied"));
+  const error = await errorOf(rowsOf(server.url));
+  expect(error).toMatchObject({ scope: "table", hint: expect.stringContaining("--tables") });
+  await using gateway = openRestGateway({ baseUrl: server.url });
+  expect(await errorOf(gateway.facts(run, {}))).toMatchObject({ scope: "instance" });
+});
+
 test("Retry-After in seconds is waited for, and capped", async () => {
   const seen: RetryInfo[] = [];
   await using server = await serveHttp((_request, response) =>
