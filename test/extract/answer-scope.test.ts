@@ -223,9 +223,15 @@ describe("204", () => {
   // caught by: a route that answers 204 to everything, taken for a table without rows; and an alarm each night for a
   // gateway that says so of every window without rows
   test.each([
-    ["of one table alone, shows nothing", false, "UNVERIFIED"],
-    ["of a window without rows in tables that have some, is an answer without rows", true, "COMPLETE"],
-  ])("where nothing is counted, %s", async (_, isUsual, state) => {
+    ["rest", "of one table alone, shows nothing", false, "UNVERIFIED"],
+    ["rpc", "of one table alone, shows nothing", false, "UNVERIFIED"],
+    [
+      "rest",
+      "of a window without rows in tables that have some, is an answer without rows",
+      true,
+      "COMPLETE",
+    ],
+  ] as const)("over %s, where nothing is counted, %s", async (transport, _, isUsual, state) => {
     const world = smallWorld(9).set("fills", []);
     const from = await serve({ source: new ArraySource(worldRun, world), host: "127.0.0.1", port: 0 });
     try {
@@ -236,7 +242,7 @@ describe("204", () => {
         return isEmpty ? { status: 204 } : undefined;
       };
       const seen = new SeenSource({ routes: ["fills"], empty: {} });
-      const { outcome } = await archived("rest", tamper, { from, seen });
+      const { outcome } = await archived(transport, tamper, { from, seen });
       expect(tablesOf(outcome)).toMatchObject({
         fills: { state, certificate: { rows: 0 } },
         orders: { state: "COMPLETE", certificate: { rows: 9 } },

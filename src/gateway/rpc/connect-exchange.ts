@@ -1,4 +1,5 @@
 import { contentTypeUnaryProto, requestHeader } from "@connectrpc/connect/protocol-connect";
+import { isTableName } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import type { RpcRules } from "../contract.ts";
 import { type HttpSession, requireMediaType } from "../http/http-session.ts";
@@ -16,7 +17,13 @@ export function connectExchange(session: HttpSession, rules: RpcRules): RpcExcha
     const path = prefix + methodPath(call.method);
     const answer = await session.send({ method: "POST", path, headers, body: call.request }, context);
     try {
-      if (answer.status === empty) return Buffer.alloc(0);
+      if (answer.status === empty) {
+        const { instance = "", run = "", table = "" } = place;
+        // no server that speaks Connect means an empty message by it
+        if (isTableName(table))
+          session.noContent.note({ instanceId: instance, runId: run }, table, "nothing");
+        return Buffer.alloc(0);
+      }
       if (answer.status !== 200) {
         throw await errorFromRpcAnswer(answer, rules, call.withToken, session.scrubber, place);
       }
