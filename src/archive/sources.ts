@@ -22,6 +22,8 @@ const sourceSchema = z.strictObject({
   empty: z.record(z.string(), tableList),
   /** Words of this source's own for a run that has ended. */
   finishedStatus: z.array(z.string()),
+  /** It has called a run final, so its word that rows may still come is believed. Left out where that was not seen. */
+  marksFinal: z.literal(true).optional(),
   /** The most rows and the most bytes that it gave in one answer: no cap ends answers much smaller than these. */
   largest: z.strictObject({ rows: size, bytes: size }).default(nothingYet),
   /** By instance of which nothing was committed yet, when a job began with its runs: no other source may meanwhile. */
@@ -82,7 +84,9 @@ export async function joinAddress(archive: Place, known: string, address: string
       empty[instance] = distinct([...(empty[instance] ?? []), ...named]);
     }
     const begun = { ...other.begun, ...one.begun };
+    const marksFinal = one.marksFinal ?? other.marksFinal;
     const joined: KnownSource = {
+      ...(marksFinal === undefined ? {} : { marksFinal }),
       ...(Object.keys(begun).length === 0 ? {} : { begun }),
       addresses: distinct([...one.addresses, ...other.addresses]),
       routes: distinct([...one.routes, ...other.routes]),

@@ -10,7 +10,8 @@ import type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-import { int64Max, int64Min } from "../model/time.ts";
+import { shownId } from "../model/text/id-fault.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 import { elementTexts } from "../row/wire/element-texts.ts";
 import { documentMaxBytes } from "./http/http-session.ts";
@@ -141,8 +142,8 @@ export async function readInstances(
 }
 
 /**
- * Reads /history/runs of an instance; an entry that names its run and is not as the interface says otherwise costs that
- * run alone. Throws `not_a_gateway`, and `history_identity_conflict` for another instance's run.
+ * Reads /history/runs of an instance; an entry that names its run and is not as the interface says otherwise, or is of
+ * another instance, costs that run alone. Throws `not_a_gateway`.
  */
 export async function readRuns(
   bytes: Uint8Array,
@@ -156,9 +157,12 @@ export async function readRuns(
   await requireDistinct(entries, ({ run_id }) => run_id, "run", place, turns);
   const texts = await elementTexts(textOf(bytes, place), "runs", turns);
   const readEntry = (entry: z.output<typeof runIdentity>, index: number): ListedRun => {
-    if (entry.instance_id !== instanceId) throw conflict(place);
     const ids = { instanceId, runId: entry.run_id };
     const here = { ...place, run: entry.run_id };
+    if (entry.instance_id !== instanceId) {
+      const named = { instanceId: entry.instance_id, runId: entry.run_id };
+      return { ...ids, ...unreadable, fault: otherThanAsked(place, named).concerning("run") };
+    }
     const read = run.safeParse(entry);
     if (!read.success)
       return { ...ids, ...unreadable, fault: unlikeTheContract(here, read.error).concerning("run") };
@@ -182,7 +186,7 @@ export async function readRuns(
  */
 export function readCurrentRun(bytes: Uint8Array, place: ErrorPlace): string | null {
   const { instanceId, currentRunId } = checked(instance, readJson(bytes, place), place);
-  if (instanceId !== place.instance) throw conflict(place);
+  if (instanceId !== place.instance) throw otherThanAsked(place, { instanceId });
   return currentRunId === "" || currentRunId === "current" ? null : currentRunId;
 }
 
@@ -228,14 +232,19 @@ export async function readFacts(
     }
     known.set(table, {
       rows,
-      first: rows === 0n ? undefined : min_ts_event,
-      last: rows === 0n ? undefined : max_ts_event,
+      ...(rows === 0n ? endsOfNone(min_ts_event, max_ts_event) : { first: min_ts_event, last: max_ts_event }),
       schemaFingerprint: schema_fingerprint,
       final,
       ...(row_checksum === undefined ? {} : { rowHash: row_checksum }),
     });
   }
   return Object.defineProperty(known, "text", { value: bytes });
+}
+
+/** The ends that facts tell of no rows: none where they are what stands for none, such as zero or the ends of int64. */
+export function endsOfNone(first: Nanoseconds | undefined, last: Nanoseconds | undefined) {
+  const areTold = first !== undefined && last !== undefined && first > 0n && last >= first && last < int64Max;
+  return areTold ? { first, last } : { first: undefined, last: undefined };
 }
 
 /**
@@ -249,7 +258,10 @@ export function checkRunDocument(bytes: Uint8Array, run: RunRef, place: ErrorPla
     place,
   );
   if ((run_id ?? run.runId) !== run.runId || (instance_id ?? run.instanceId) !== run.instanceId) {
-    throw conflict(place);
+    throw otherThanAsked(place, {
+      runId: run_id ?? run.runId,
+      instanceId: instance_id ?? run.instanceId,
+    });
   }
 }
 
@@ -383,10 +395,17 @@ function notTheContract(place: ErrorPlace, what: string): RunvaultError {
   });
 }
 
-function conflict(place: ErrorPlace): RunvaultError {
+/** What is thrown for a document about another run or instance than its place says; `named` is what it names. */
+export function otherThanAsked(place: ErrorPlace, named: Partial<RunRef>): RunvaultError {
+  const words = (run = "", instance = "") =>
+    `${run === "" ? "" : `run ${shownId(run)} of `}${instance === "" ? "no instance" : `instance ${shownId(instance)}`}`;
+  const asked = words(named.runId === undefined ? "" : place.run, place.instance);
   return new RunvaultError(
     "history_identity_conflict",
-    "the document is about a different run or instance from the one asked for",
-    { place },
+    `the document names ${words(named.runId, named.instanceId)}, but ${asked} was asked for`,
+    {
+      place,
+      hint: "Ask the gateway's operator why it answers for another run or instance. Nothing of it was archived.",
+    },
   );
 }

@@ -71,7 +71,7 @@ export interface RunListing {
 /** What the source says it holds of one table of a run, within the bounds asked for. */
 export interface TableFacts {
   readonly rows: bigint;
-  /** Smallest and largest `ts_event`; undefined when there are no rows. */
+  /** Smallest and largest `ts_event`; undefined when there are no rows, unless the source tells them all the same. */
   readonly first: Nanoseconds | undefined;
   readonly last: Nanoseconds | undefined;
   readonly schemaFingerprint: string;

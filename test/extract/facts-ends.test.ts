@@ -92,3 +92,49 @@ describe("the table's own `final`", () => {
     expect([manifest.run.final, manifest.state]).toEqual([true, "COMPLETE"]);
   });
 });
+
+describe("first and last ts_event that the facts tell of no rows", () => {
+  /** A shard of orders is down: their route and their count have nothing, and an index still has their ends. */
+  const hollow = (ends: Pick<TableFacts, "first" | "last">, final = true) => {
+    const times = { started: at(0), ended: at(50) };
+    const source = new ArraySource(run, world({ fills: hours(30), orders: [] }), { final, times });
+    const facts = source.facts.bind(source);
+    source.facts = async (...asked) => {
+      const answer = new Map(await facts(...asked));
+      return answer.set("orders", { ...answer.get("orders")!, ...ends });
+    };
+    return source;
+  };
+
+  // caught by: a count of none that is believed whatever stands beside it
+  it.each([true, false])("are of rows that are missing (final: %s)", async (final) => {
+    await using tables = await TableWorld.create();
+    const { manifest } = await tables.archiveRun(hollow({ first: at(3), last: at(7) }, final));
+    expect(manifest.tables.orders!.attempt).toMatchObject({
+      outcome: "UNVERIFIED",
+      error: { message: expect.stringContaining(`is none in the rows that came, but ${at(3)} in`) },
+    });
+    expect(manifest.tables.fills!.attempt.outcome).toBe("ok");
+  });
+
+  // caught by: ends of one node that are forgotten once another has none
+  it("count as long as the command goes on", async () => {
+    await using tables = await TableWorld.create();
+    const source = hollow({ first: at(3), last: at(7) });
+    const [told, plain] = [source.facts, ArraySource.prototype.facts.bind(source)];
+    let asked = 0;
+    source.facts = (...question) => (asked++ === 0 ? told : plain)(...question);
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.orders!.attempt).toMatchObject({
+      outcome: "INCOMPLETE",
+      error: { message: expect.stringContaining("was told of 1 row") },
+    });
+  });
+
+  // caught by: an honest gateway that fails each night, for it tells the run's own ends of an empty table
+  it("may be the run's own", async () => {
+    await using tables = await TableWorld.create();
+    const { manifest } = await tables.archiveRun(hollow({ first: at(0), last: at(50) }));
+    expect(manifest.state).toBe("COMPLETE");
+  });
+});

@@ -369,6 +369,28 @@ describe("a job", () => {
     expect(await final(true, {})).toBe(true);
   });
 
+  // a run that was alone in its instance's list was COMPLETE while rows were still added
+  test("knows that its source marks runs as final by another instance's list, or by what is remembered", async () => {
+    const late = entries(1).map((entry) => ({ ...entry, final: false }));
+    const other = entries(2).map((entry) => ({ ...entry, instanceId: "j" }));
+    const source = new ScriptedLists({ REST: { runs: { i: [late], j: [other] } } });
+    const lists = new RunLists(source, rules);
+    expect([(await lists.describe(run)).final, lists.marksFinal]).toEqual([true, false]);
+    await lists.describe({ instanceId: "j", runId: "r2" });
+    expect([(await lists.describe(run)).final, lists.marksFinal]).toEqual([false, true]);
+    const remembered = new RunLists(source, { ...rules, marksFinal: true });
+    expect((await remembered.describe(run)).final).toBe(false);
+  });
+
+  // caught by: a list without the mark that is read as if it said of each run that rows may still come
+  test("does not miss the mark in lists that have none", async () => {
+    const silent = entries(1).map((entry) => ({ ...entry, final: false, saysFinal: false }));
+    const source = new ScriptedLists({ RPC: one(silent), REST: one(entries(1)) });
+    const lists = new RunLists(source, rules);
+    for (const listing of await lists.listings()) await lists.runs(listing, "i");
+    expect((await lists.describe(run)).final).toBe(true);
+  });
+
   test("asks again after a list that failed", async () => {
     const failure = new RunvaultError("history_query_failed", "no");
     const source = new ScriptedLists({ REST: { runs: { i: [failure, entries(1)] } } });

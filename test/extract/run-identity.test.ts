@@ -1,5 +1,6 @@
 // @module-tag slow
 import { describe, expect, it } from "vitest";
+import { isSameBeginning } from "../../src/extract/run/same-beginning.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
 import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, type Manners } from "../fixtures/source/array-source.ts";
@@ -95,5 +96,45 @@ describe("a run at an address that is not known", () => {
     const refused = await moved(["fills", "equity"], other);
     await using _refused = refused.tables;
     expect(refused.manifest.tables.equity!.attempt.error?.code).toBe("history_identity_conflict");
+  });
+});
+
+describe("a beginning", () => {
+  const fine = 1_640_995_205_906_971_170n;
+
+  // caught by: an honest gateway that is another each night since it tells its times in seconds
+  it.each([
+    ["whole seconds", 1_640_995_205_000_000_000n],
+    ["whole seconds, rounded up", 1_640_995_206_000_000_000n],
+    ["milliseconds", 1_640_995_205_906_000_000n],
+    ["microseconds", 1_640_995_205_906_971_000n],
+  ])("is the same in %s", (_, coarse) => {
+    expect([isSameBeginning(fine, coarse), isSameBeginning(coarse, fine)]).toEqual([true, true]);
+  });
+
+  it.each([
+    ["a second later", 1_640_995_207_000_000_000n],
+    ["a second before", 1_640_995_204_000_000_000n],
+    ["another millisecond", 1_640_995_205_904_000_000n],
+    ["as fine, and a nanosecond later", fine + 1n],
+  ])("is another where it is %s", (_, other) => {
+    expect([isSameBeginning(fine, other), isSameBeginning(other, fine)]).toEqual([false, false]);
+  });
+
+  it("in whole seconds is another than the next second", () => {
+    expect(isSameBeginning(1_640_995_205_000_000_000n, 1_640_995_206_000_000_000n)).toBe(false);
+  });
+
+  // caught by: a comparison that knows units beside one that does not
+  it("in whole seconds leaves a run up to date", async () => {
+    await using tables = await TableWorld.create();
+    const times = { started: fine, ended: fine + 10n };
+    const told = { ...times, started: fine - (fine % 1_000_000_000n) };
+    await tables.archiveRun(new ArraySource(run, only("fills"), { times }));
+    const again = await tables.archiveRun(new ArraySource(run, only("fills"), { times: told }), {
+      isManifestEnough: true,
+    });
+    expect(again).toMatchObject({ changed: false, warnings: [] });
+    expect(again.manifest.state).toBe("COMPLETE");
   });
 });

@@ -8,7 +8,7 @@ const future = 1_100n;
 
 type Case = [
   what: string,
-  run: { status: string; started?: bigint; ended?: bigint; final?: boolean },
+  run: { status: string; started?: bigint; ended?: bigint; final?: boolean; saysFinal?: false },
   marksFinal: boolean,
   expected: { finished: boolean; final: boolean; remark?: RegExp; unknown?: boolean },
 ];
@@ -58,6 +58,19 @@ test.each<Case>([
       remark: /end in the past although the status is RUNNING.*still be added/,
     },
   ],
+  // a run that was resumed kept its old end: it was COMPLETE, and its new rows were not asked for
+  [
+    "runs on after its end, in a list that never says final",
+    { status: "RUNNING", ended: past },
+    false,
+    { finished: true, final: false, remark: /end in the past.*still be added/ },
+  ],
+  [
+    "runs on for ever by a gateway that has no word for final",
+    { status: "RUNNING", ended: past, saysFinal: false },
+    false,
+    { finished: true, final: true, remark: /end in the past/ },
+  ],
   ["runs towards an end", { status: "RUNNING", ended: future }, true, { finished: false, final: false }],
   [
     "ended before it started",
@@ -92,8 +105,7 @@ test.each<Case>([
   ],
   ["has no word", { status: "" }, false, { finished: false, final: false, remark: /""/, unknown: true }],
 ])("a run that %s", (_what, run, marksFinal, { remark, unknown = false, ...expected }) => {
-  const { started = 1n, ended, final = false, status } = run;
-  const standing = standingOf({ status, started, ended, final }, marksFinal, rules);
+  const standing = standingOf({ started: 1n, ended: undefined, final: false, ...run }, marksFinal, rules);
   expect(standing).toMatchObject({ ...expected, unknown });
   if (remark === undefined) expect(standing.remark).toBeNull();
   else expect(standing.remark).toMatch(remark);

@@ -282,3 +282,27 @@ describe("an id that names no run", () => {
     expect(madeUpId(id)).toBe(made);
   });
 });
+
+describe("a summary that counts more than came", () => {
+  const notesOf = async (manners: Manners, counted: string) => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, two(), { times, summary: { fills: counted }, ...manners });
+    const { manifest } = await tables.archiveRun(source, { seen: met("factors") });
+    expect(manifest.tables.fills!.attempt.outcome).toBe("ok");
+    return manifest.tables.fills!.attempt.notes;
+  };
+
+  // caught by: a summary that is read only where a table has no rows at all
+  it.each([false, true])("is a note on a finished run, and no failure (no facts: %s)", async (literal) => {
+    expect(await notesOf({ literal }, "31")).toEqual([
+      "the run's summary counts 31 fills, but only 30 rows came",
+    ]);
+  });
+
+  // caught by: a note each night of a run whose summary is ahead of its horizon, or counts no more than came
+  it("is none where the run goes on, or where as many came", async () => {
+    expect(await notesOf({ final: false }, "31")).toEqual([]);
+    expect(await notesOf({}, "30")).toEqual([]);
+    expect(await notesOf({}, "many")).toEqual([]);
+  });
+});

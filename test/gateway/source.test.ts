@@ -208,6 +208,27 @@ test("an entry of the list of runs that is not as the interface says costs its r
   ]);
 });
 
+// one foreign entry kept all runs of the instance from being archived
+test("an entry of another instance in the list of runs costs that entry alone, and says what it names", async () => {
+  const foreign = { ...runEntry, run_id: "r9", instance_id: "beta" };
+  const { answer } = await withDocuments(
+    { "/history/runs": { runs: [foreign, runEntry] } },
+    async (gateway) => {
+      const [listing] = await gateway.listings!();
+      return await listing!.runs(run.instanceId);
+    },
+  );
+  expect(answer).toMatchObject([
+    { runId: "r9", fault: { code: "history_identity_conflict", scope: "run", exit: 4 } },
+    { runId: run.runId, status: runEntry.status },
+  ]);
+  const { message, hint } = answer![0]!.fault!;
+  expect(message).toBe(
+    `the document names run r9 of instance beta, but instance ${run.instanceId} was asked for`,
+  );
+  expect(hint).toContain("operator");
+});
+
 test("a run that the list of runs does not name has no run document", async () => {
   const documents = { "/history/runs": { runs: [{ ...runEntry, run_id: "other" }] } };
   expect((await withDocuments(documents, (gateway) => gateway.document(run, "run"))).answer).toBeNull();

@@ -252,6 +252,8 @@ export const manifestSchema = z.strictObject({
     started: int64.nullable(),
     ended: int64.nullable(),
     final: z.boolean(),
+    /** It had ended, but its source had not called it final. Left out otherwise. */
+    unmarked: z.literal(true).optional(),
     /** As the source said in the last job. A table that this job did not take up may be of another: each says its own. */
     storageVersion: z.string().nullable(),
   }),

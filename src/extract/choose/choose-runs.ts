@@ -59,7 +59,7 @@ export async function chooseRuns(choosing: RunChoosing): Promise<ChosenRuns> {
   }
   const known = archive === null ? null : await knownSource(archive, source.label);
   const finishedStatus = choosing.finishedStatus ?? known?.finishedStatus ?? [];
-  const lists = new RunLists(source, { settled, finishedStatus });
+  const lists = new RunLists(source, { settled, finishedStatus, marksFinal: known?.marksFinal });
   if (target.kind === "runs") {
     const runs = target.runs.map((run) => ({ ...run, listed: true }));
     return { archive, known, lists, runs, findings: [] };

@@ -46,9 +46,17 @@ export class RunLists {
   /** Runs that are to be described again, by one question for many. */
   #again: Gathering<RunRef, RunDescription> | undefined;
 
+  #marksFinal: boolean;
+
   constructor(source: HistorySource, rules: StatusRules) {
     this.#source = source;
     this.#rules = rules;
+    this.#marksFinal = rules.marksFinal === true;
+  }
+
+  /** Whether the source is known to call runs final: by any list so far, or by what the archive remembers of it. */
+  get marksFinal(): boolean {
+    return this.#marksFinal;
   }
 
   /** The source's ways to say which runs there are; one at least. */
@@ -73,7 +81,11 @@ export class RunLists {
     instanceId: string,
     signal?: AbortSignal,
   ): Promise<Listed<ListedRun> | null> {
-    return await kept(ownMap(this.#runs, listing), instanceId, () => listing.runs(instanceId, signal));
+    return await kept(ownMap(this.#runs, listing), instanceId, async () => {
+      const runs = await listing.runs(instanceId, signal);
+      this.#marksFinal ||= runs !== null && hasFinal(runs);
+      return runs;
+    });
   }
 
   /** The run that an instance's own document calls current; null where it names none. */
@@ -254,7 +266,9 @@ export class RunLists {
   #standing(entry: ListedRun, runs: readonly ListedRun[]): RunStanding {
     // a profile that says where the mark is says that the gateway knows it, whatever the other runs are
     const isKnown = this.#source.described !== undefined && entry.saysFinal === true;
-    return standingOf(entry, isKnown || hasFinal(runs), this.#rules);
+    // another list may know the mark, and this one not
+    const isSaid = this.#marksFinal && entry.saysFinal !== false;
+    return standingOf(entry, isKnown || isSaid || hasFinal(runs), this.#rules);
   }
 
   async #fromSummary(run: RunRef, hasList: boolean, signal?: AbortSignal): Promise<Found> {
@@ -265,7 +279,7 @@ export class RunLists {
     const parsed = summarySchema.safeParse(summary === null ? null : jsonOf(summary, run));
     const { status = "UNKNOWN", ts_started, ts_ended } = parsed.data ?? {};
     const said = { status, started: timeOf(ts_started), ended: timeOf(ts_ended), final: false };
-    const standing = standingOf(said, false, this.#rules);
+    const standing = standingOf({ ...said, saysFinal: false }, false, this.#rules);
     return {
       run: {
         instanceId,

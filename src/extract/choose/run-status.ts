@@ -1,10 +1,12 @@
-import type { RunEntry } from "../../model/source.ts";
+import type { ListedRun, RunEntry } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 
 /** By what a run is taken to have ended, beside the contract's own words. */
 export interface StatusRules {
   /** Words of the source's own for a run that has ended, as the operator gave them. */
   readonly finishedStatus: readonly string[];
+  /** The archive has seen the source call a run final. */
+  readonly marksFinal?: boolean | undefined;
   /** An end that lies behind this instant counts: now, less the time that rows may arrive late. */
   readonly settled: () => Nanoseconds;
 }
@@ -25,26 +27,27 @@ const endedWords = ["FINISHED", "FAILED"];
 const runningWords = ["RUNNING"];
 
 /**
- * Judges what is said of a run's end. `marksFinal` is whether the same list calls any run final: where it does, its word
+ * Judges what is said of a run's end. `marksFinal` is whether the source calls any run final: where it does, its word
  * that rows may still come is believed; where it never does, it may not know the mark, and a run that has ended is final.
  *
  * - The mark `final` is about rows, and wins over any word.
- * - An end that has passed counts as an end, whatever the word.
+ * - An end that has passed counts as an end, whatever the word. But where RUNNING and not final are both said, rows may
+ *   still come: a run that was resumed keeps its old end.
  * - A word that nobody knows, without such an end, says nothing.
  */
 export function standingOf(
-  run: Pick<RunEntry, "status" | "ended" | "final"> & { readonly started: Nanoseconds | undefined },
+  run: Pick<RunEntry, "status" | "ended" | "final"> & Pick<ListedRun, "started" | "saysFinal">,
   marksFinal: boolean,
   { finishedStatus, settled }: StatusRules,
 ): RunStanding {
-  const { status, started, ended, final } = run;
+  const { status, started, ended, final, saysFinal = true } = run;
   const saysEnded = among(endedWords, status) || among(finishedStatus, status);
   const saysRunning = among(runningWords, status);
   const known = saysEnded || saysRunning;
   const backwards = ended !== undefined && started !== undefined && ended < started;
   const hasEnded = ended !== undefined && !backwards && ended <= settled();
   const finished = final || saysEnded || hasEnded;
-  const isFinal = final || (finished && !marksFinal);
+  const isFinal = final || (finished && !marksFinal && !(saysRunning && saysFinal));
 
   const remarks: string[] = [];
   if (!known) remarks.push(`unknown status ${JSON.stringify(status)}`);

@@ -48,13 +48,14 @@ export class RunEvidence {
     for (const [table, { rows, first, last }] of facts) {
       const record = this.of(table);
       if (first !== undefined && from === undefined) record.begins(first);
-      if (rows === 0n) continue;
+      // ends that are told of no rows are those of one at least
+      if (rows === 0n && first === undefined) continue;
       record.learn({
         by: "told",
         // rows that only the archive still has lie ahead of the first
         from: (from ?? first ?? everything.from).toString(),
         to: (to ?? everything.to).toString(),
-        rows: Number(rows),
+        rows: Math.max(1, Number(rows)),
         // of a window its count is enough: looking for its ends would take reading them
         first: (from === undefined && first?.toString()) || null,
         last: (from === undefined && last?.toString()) || null,

@@ -1,9 +1,11 @@
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { holdingsOf } from "../../archive/manifest/table-view.ts";
 import { RunvaultError } from "../../model/error.ts";
-import type { FactsRequest, HistorySource, RunRef, StorageFacts } from "../../model/source.ts";
-import type { TimeBounds } from "../../model/time.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { FactsRequest, HistorySource, RunRef, StorageFacts, TableFacts } from "../../model/source.ts";
+import { int64Max, int64Min, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 import type { RunEvidence } from "../evidence/run-evidence.ts";
+import type { RunDescription } from "../run/run-description.ts";
 
 /**
  * A source's storage facts through one job on one run. Where they were there and are not any more, half of the job's
@@ -18,6 +20,7 @@ export class SteadyFacts {
   #seen = false;
   #lost = false;
   #hadBefore = false;
+  #run: Pick<RunDescription, "started" | "ended"> | undefined;
 
   /** `evidence` hears all that is told. */
   constructor(source: Pick<HistorySource, "facts" | "otherFacts">, evidence: RunEvidence) {
@@ -31,7 +34,8 @@ export class SteadyFacts {
   }
 
   /** Facts that the run was proven by before and that are not there any more are warned of. */
-  expectAsBefore(committed: Manifest | null): void {
+  expectAsBefore(committed: Manifest | null, run: Pick<RunDescription, "started" | "ended">): void {
+    this.#run = run;
     const held = Object.values(committed?.tables ?? {}).flatMap(holdingsOf);
     this.#hadBefore = held.some(({ certificate }) => (certificate?.gatewayRows ?? null) !== null);
   }
@@ -44,7 +48,7 @@ export class SteadyFacts {
     asked?: FactsRequest,
   ): Promise<StorageFacts | null> {
     if (this.#lost) return null;
-    const facts = await this.#source.facts(run, bounds, signal, asked);
+    const facts = this.#withoutStandIns(await this.#source.facts(run, bounds, signal, asked), bounds);
     if (facts !== null) {
       this.#seen = true;
       this.#evidence.told(facts, bounds);
@@ -66,9 +70,24 @@ export class SteadyFacts {
 
   /** As a source's other facts; null where there is one way alone. */
   async otherFacts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts | null> {
-    const facts = (await this.#source.otherFacts?.(run, bounds, signal)) ?? null;
+    const others = (await this.#source.otherFacts?.(run, bounds, signal)) ?? null;
+    const facts = this.#withoutStandIns(others, bounds);
     if (facts !== null) this.#evidence.told(facts, bounds);
     return facts;
+  }
+
+  /** Ends that are told of no rows are of rows only within the run and the question, whose own ends may stand for none. */
+  #withoutStandIns(facts: StorageFacts | null, { from, to }: TimeBounds): StorageFacts | null {
+    const { started = int64Min, ended = int64Max } = this.#run ?? {};
+    const isWithin = (ts: Nanoseconds) =>
+      ts > started && ts < ended && ts > (from ?? int64Min) && ts < (to ?? int64Max);
+    const isStandIn = ({ rows, first }: TableFacts) => rows === 0n && first !== undefined && !isWithin(first);
+    if (facts === null || ![...facts.values()].some(isStandIn)) return facts;
+    const plain = [...facts].map(([name, own]): [TableName, TableFacts] => [
+      name,
+      isStandIn(own) ? { ...own, first: undefined, last: undefined } : own,
+    ]);
+    return Object.assign(new Map(plain), { text: facts.text });
   }
 
   #warn(what: string): void {

@@ -162,12 +162,16 @@ const summarySchema = z.object({ orders: count.optional(), fills: count.optional
 async function contradiction({ asks, until, summary }: EmptyTable): Promise<string | undefined> {
   const { name } = asks.table;
   if (name !== "orders" && name !== "fills") return undefined;
-  const document = await summary();
-  const rows = summarySchema.safeParse(document === null ? null : jsonOf(document)).data?.[name];
-  if (rows === undefined || BigInt(rows) === 0n) return undefined;
+  const rows = countedBySummary(await summary(), name);
+  if (rows === 0n) return undefined;
   // of a run that goes on it may count rows behind the horizon
   if (until !== undefined && (await isAnyBehind(asks, until))) return undefined;
   return `the run's summary counts ${rows} ${name}`;
+}
+
+/** How many fills there are by a run's summary, or orders, each of which has a row at least; 0 where it does not say. */
+export function countedBySummary(document: Uint8Array | null, name: "fills" | "orders"): bigint {
+  return BigInt(summarySchema.safeParse(document === null ? null : jsonOf(document)).data?.[name] ?? 0);
 }
 
 async function isAnyBehind(asks: TableAsks, until: Nanoseconds): Promise<boolean> {

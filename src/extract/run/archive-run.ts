@@ -24,20 +24,14 @@ import { excessOf } from "../../model/outside-json.ts";
 import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
-import {
-  type DocumentKind,
-  documentKinds,
-  type HistorySource,
-  type RunRef,
-  type StorageFacts,
-} from "../../model/source.ts";
+import { documentKinds, type HistorySource, type RunRef, type StorageFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { earlierOf, isoOf, type Nanoseconds } from "../../model/time.ts";
 import { RunLists } from "../choose/run-lists.ts";
 import { RunEvidence } from "../evidence/run-evidence.ts";
 import { BucketConverter } from "../fetch/bucket-converter.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "../fetch/disk-need.ts";
-import { isDue } from "../plan/committed-table.ts";
+import { isDue, isNowMarked } from "../plan/committed-table.ts";
 import { routeOf } from "../plan/route.ts";
 import { wantedTables } from "../plan/wanted-tables.ts";
 import { differingTables, sameByOtherWay } from "../proof/other-facts.ts";
@@ -219,7 +213,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   const exactTypes = typesNow(archive);
   const committed = await archive.manifest(run);
   if (committed !== null) requireSameMap(source, committed, wanted);
-  facts.expectAsBefore(committed);
+  facts.expectAsBefore(committed, run);
   version = run.storageVersion;
   evidence.isOf(settledVersion(run));
   const { warnings } = facts;
@@ -356,7 +350,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     acceptQuarantine: settings.acceptQuarantine,
     finalPass: settings.finalPass,
     versionNow: () => (run.final ? (version ?? null) : null),
-    recheck: isChanged || isDue(committed, settings.recheckBefore),
+    recheck: isChanged || isNowMarked(committed, run) || isDue(committed, settings.recheckBefore),
     require: settings.require,
     fingerprint: settings.fingerprint,
     hashOf: (table, files, bounds) => inTurn((connection) => rowHashWithin(connection, table, files, bounds)),
@@ -551,7 +545,8 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   // what these have shown is what a table without rows is held against
   let summary: Promise<Uint8Array | null> | undefined;
   const summaryOnce = () => {
-    summary ??= source.document(run, "summary", signal);
+    // what described the run was asked for again once the rows were here
+    summary ??= (now === run ? source : lists).document(run, "summary", signal);
     return summary;
   };
   const filled = filledTables(latest, journal.held, context.committed);
@@ -563,6 +558,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     await together((table) => table.fetch());
     await proveFilled();
   }
+  for (const table of jobs) await table.holdAgainstSummary(() => summaryOnce().catch(() => null));
   step("certified");
   watch.end("prove");
 
@@ -576,7 +572,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     run,
     journal,
     now !== run,
-    { summary, facts: (run.final ? latest : whole)?.text },
+    { summary: summaryOnce, facts: (run.final ? latest : whole)?.text },
     Object.fromEntries(former),
     warnings,
     signal,
@@ -592,6 +588,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       started: run.started?.toString() ?? null,
       ended: run.ended?.toString() ?? null,
       final: run.final,
+      ...(run.final && !run.isMarkedFinal ? { unmarked: true as const } : {}),
       storageVersion: run.final ? (version ?? null) : (run.storageVersion ?? null),
     },
     source: source.label,
@@ -615,9 +612,10 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       const rows = latestView(manifest.tables[name])?.certificate?.rows;
       return rows !== undefined && (rows === 0) === isEmpty ? [name] : [];
     });
-  await rememberSource(archive, source.label, (known) =>
-    seen.toRemember(known, run.instanceId, { filled: named(false), empty: named(true) }),
-  );
+  await rememberSource(archive, source.label, (known) => ({
+    ...seen.toRemember(known, run.instanceId, { filled: named(false), empty: named(true) }),
+    ...(lists.marksFinal ? { marksFinal: true as const } : {}),
+  }));
   await journal.remove();
   step("pending-removed");
   watch.end("commit");
@@ -737,7 +735,7 @@ async function fetchDocuments(
   run: RunRef,
   journal: RunJournal,
   isDescribed: boolean,
-  known: { readonly [kind in DocumentKind]?: Uint8Array | Promise<Uint8Array | null> | undefined },
+  known: { readonly summary: () => Promise<Uint8Array | null>; readonly facts: Uint8Array | undefined },
   former: Manifest["documents"],
   warnings: string[],
   signal: AbortSignal,
@@ -751,9 +749,10 @@ async function fetchDocuments(
     let bytes: Uint8Array | null;
     try {
       // what describes the run was asked for again once the rows were here
-      if (kind === "instance" || (isDescribed && (kind === "run" || kind === "summary")))
+      if (kind === "instance" || (kind === "run" && isDescribed))
         bytes = await lists.document(run, kind, signal);
-      else bytes = (await known[kind]) ?? (await source.document(run, kind, signal));
+      else if (kind === "summary") bytes = await known.summary();
+      else bytes = (kind === "facts" && known.facts) || (await source.document(run, kind, signal));
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown);

@@ -5,6 +5,7 @@ import { sizeOf } from "../../archive/storage/fsync-files.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { RunDescription } from "./run-description.ts";
 import { isOfListedVersion, type WantedProof } from "./run-horizon.ts";
+import { isSameBeginning } from "./same-beginning.ts";
 import { listedAcceptances } from "./standing-acceptances.ts";
 
 /**
@@ -25,8 +26,9 @@ export async function heldStanding(
   const isOfVersion = open.length === 0 || isOfListedVersion(committed, run, open, asked);
   if (isOfVersion === false) return "behind";
   // a run that began at another time is another run
-  const isOther = run.started !== undefined && committed.run.started !== run.started.toString();
-  if (committed.run.started !== null && isOther) return "behind";
+  const { started } = committed.run;
+  const isKnown = started !== null && run.started !== undefined;
+  if (isKnown && !isSameBeginning(BigInt(started), run.started)) return "behind";
   // work of an interrupted job, or what a commit was killed behind
   if ((await sizeOf(archive.layout.pendingDir(run))) !== null) return "behind";
   if (!(await isWhole(archive, committed, run))) return "behind";

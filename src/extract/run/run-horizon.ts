@@ -4,7 +4,7 @@ import type { Table, TableName } from "../../model/profile/table.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
-import { isDue } from "../plan/committed-table.ts";
+import { isDue, isNowMarked } from "../plan/committed-table.ts";
 import { isRefusal, shortestRefusedNs, type TableAsks } from "../plan/table-asks.ts";
 import { isSaidNone } from "../plan/wanted-tables.ts";
 import { isRefusedByRoute } from "../proof/absent-table.ts";
@@ -89,7 +89,8 @@ export function isOfListedVersion(
   wanted: readonly Table[],
   asked: WantedProof,
 ): boolean | null {
-  if (!committed.run.final || !run.final || isDue(committed, asked.recheckBefore)) return false;
+  if (!committed.run.final || !run.final || isNowMarked(committed, run)) return false;
+  if (isDue(committed, asked.recheckBefore)) return false;
   const done = wanted.every(({ name }) => {
     const table = committed.tables[name];
     if (table?.attempt.outcome !== "ok" || table.proven === null) return false;

@@ -11,6 +11,7 @@ import { comparableLine } from "../../row/same-line.ts";
 import { asked, routeOf } from "../plan/route.ts";
 import { askSmall, isRefusal, linesIn, linesOf, probe, timeOf } from "../plan/table-asks.ts";
 import type { RunDescription } from "./run-description.ts";
+import { isSameBeginning } from "./same-beginning.ts";
 
 export interface RunIdentity {
   readonly source: HistorySource;
@@ -40,7 +41,7 @@ export async function requireSameRun(identity: RunIdentity): Promise<boolean> {
   const { source, archive, run, committed, isMoved, isToFetch } = identity;
   const before = toldBeginning(committed.run.started);
   const now = toldBeginning(run.started);
-  if (before !== undefined && now !== undefined && before !== now) {
+  if (before !== undefined && now !== undefined && !isSameBeginning(before, now)) {
     throw conflict(
       identity,
       `the run archived under this id began at ${formatTime(before)}, but the gateway's run began at ${formatTime(now)}`,

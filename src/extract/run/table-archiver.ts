@@ -60,7 +60,7 @@ import { requireNone, rowsOutside } from "../proof/outer-ends.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../proof/proven-standing.ts";
 import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
 import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
-import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
+import { countedBySummary, type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
 import { HeldRows, inOrder, quarantinedRows, rowsIn, tolerating } from "./held-rows.ts";
 import { learnSegments, letGoSegments } from "./let-go.ts";
 import { isPrintedOtherwise } from "./printed-otherwise.ts";
@@ -115,6 +115,8 @@ export class TableArchiver {
   #unseen: Window | undefined;
   /** The segment whose first row was last looked at. */
   #looked: { readonly file: string; readonly first: string | null } | undefined;
+
+  #summaryNote: string | undefined;
 
   readonly #route: Route;
   /** First and last time of what came, of a table that comes whole each time. */
@@ -975,6 +977,17 @@ export class TableArchiver {
     }
   }
 
+  /** Takes note of rows that a finished run's summary counts and that are not here, where nothing explains it. */
+  async holdAgainstSummary(summary: () => Promise<Uint8Array | null>): Promise<void> {
+    const { name } = this.table;
+    if ((name !== "fills" && name !== "orders") || !this.#isJudged || !this.#context.run.final) return;
+    const { segments, quarantine } = this.#context.journal.held.of(name);
+    const here = rowsIn(segments) + quarantinedRows(quarantine);
+    const counted = countedBySummary(await summary(), name);
+    if (counted <= BigInt(here) || this.#gatewayFrom !== undefined) return;
+    this.#summaryNote = `the run's summary counts ${counted} ${name}, but only ${countText(here, "row")} came`;
+  }
+
   /** The table as the manifest will have it. */
   async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
     const { journal, run, exactTypes } = this.#context;
@@ -1416,6 +1429,7 @@ export class TableArchiver {
     }
     notes.push(...this.#noteBeside());
     if (this.#unseen !== undefined) notes.push(unseen.between(this.#unseen));
+    if (this.#summaryNote !== undefined) notes.push(this.#summaryNote);
     if (this.#agreedUntil !== undefined) {
       const from = formatTime(this.#agreedUntil);
       const until = formatTime(this.#context.until!);

@@ -5,6 +5,7 @@ import type { Table } from "../../model/profile/table.ts";
 import { isWhole } from "./held-standing.ts";
 import type { RunDescription } from "./run-description.ts";
 import { isOfListedVersion, type WantedProof } from "./run-horizon.ts";
+import { isSameBeginning } from "./same-beginning.ts";
 import { listedAcceptances } from "./standing-acceptances.ts";
 
 /**
@@ -23,7 +24,8 @@ export async function unchangedRun(
   const committed = await archive.manifest(run);
   if (committed === null || committed.source !== source || committed.former !== undefined) return null;
   // a run that began at another time is another run
-  if (!run.started || committed.run.started !== run.started.toString()) return null;
+  const { started } = committed.run;
+  if (!run.started || started === null || !isSameBeginning(BigInt(started), run.started)) return null;
   const { open, isVouched } = listedAcceptances(committed, run, wanted);
   if (!isVouched) return null;
   if (open.length > 0 && isOfListedVersion(committed, run, open, asked) !== true) return null;

@@ -3,6 +3,7 @@ import { isTableName, type TableName } from "../../model/profile/table.ts";
 import type { InstanceEntry, ListedRun, StorageFacts, TableFacts } from "../../model/source.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
+import { endsOfNone } from "../documents.ts";
 import { documentMaxBytes } from "../http/http-session.ts";
 import type { FactFields, RestDocuments, RunFields } from "../profile/profile.ts";
 import { countOf, instantIn, scalarOf, truthOf } from "./field-values.ts";
@@ -212,19 +213,21 @@ function factsOf(
   if (count === undefined) throw wrong(place, `${shown(fields.rows)} of ${table} is no number of rows`);
   const time = (json: string | undefined, path: Path | undefined) => {
     const given = json === undefined ? undefined : scalarOf(json);
-    if (path === undefined || count === 0n) return undefined;
+    if (path === undefined) return undefined;
     const ns = given === undefined ? undefined : instantIn(given, fields.unit);
-    if (ns === undefined || ns < int64Min || ns > int64Max) throw notATime(place, path);
-    return ns;
+    if (ns !== undefined && ns >= int64Min && ns <= int64Max) return ns;
+    if (count === 0n) return undefined;
+    throw notATime(place, path);
   };
   const [from, to] = [time(first, fields.first), time(last, fields.last)];
-  if (from !== undefined && to !== undefined && from > to) {
+  if (count > 0n && from !== undefined && to !== undefined && from > to) {
     throw wrong(place, `the first time of ${table} is after its last`);
   }
   const isFinal = final === undefined ? false : truthOf(final);
   if (isFinal === undefined)
     throw wrong(place, `${shown(fields.final!)} of ${table} is neither true nor false`);
-  return { rows: count, first: from, last: to, schemaFingerprint: "", final: isFinal };
+  const ends = count === 0n ? endsOfNone(from, to) : { first: from, last: to };
+  return { rows: count, ...ends, schemaFingerprint: "", final: isFinal };
 }
 
 /** The run that an instance's document calls current; null where it names none. */

@@ -15,7 +15,7 @@ import { pageLayout } from "../../row/wire/page-index.ts";
 import { RowTranscoder } from "../../row/wire/row-transcoder.ts";
 import { builtInRpcContract, type RpcContract } from "../contract.ts";
 import { documentSource } from "../document-source.ts";
-import { ownText, readCurrentRun, readFacts, readInstances, readRuns } from "../documents.ts";
+import { otherThanAsked, ownText, readCurrentRun, readFacts, readInstances, readRuns } from "../documents.ts";
 import type { Gateway, GatewaySource } from "../gateway.ts";
 import { withinReach } from "../http/error-reach.ts";
 import { HttpSession } from "../http/http-session.ts";
@@ -101,7 +101,8 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
     read: (bytes: Uint8Array, here: ErrorPlace) => T | Promise<T>,
   ): Promise<T> {
     return ask(methods.instance, { instanceId }, place, signal, ({ instance }, here) => {
-      if (instance?.instanceId !== instanceId) throw anotherAnswer(here);
+      if (instance?.instanceId !== instanceId)
+        throw otherThanAsked(here, { instanceId: instance?.instanceId ?? "" });
       return read(documentBytes(InstanceSchema, instance, "control"), here);
     });
   }
@@ -125,7 +126,10 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
           // an id that is left out is empty here
           const names = (id: string | undefined, wanted: string) => id === "" || id === wanted;
           if (!names(summary?.instanceId, instanceId) || !names(summary?.runId, runId)) {
-            throw anotherAnswer(here);
+            throw otherThanAsked(here, {
+              runId: summary?.runId ?? "",
+              instanceId: summary?.instanceId ?? "",
+            });
           }
           return documentBytes(SummarySchema, summary!, "history");
         });
@@ -255,15 +259,5 @@ function filterFields(request: RowRequest): Record<string, string> {
       RowSelectionSchema.fields.find((field) => field.name === name)!.localName,
       value,
     ]),
-  );
-}
-
-function anotherAnswer(place: ErrorPlace): RunvaultError {
-  return new RunvaultError(
-    "history_identity_conflict",
-    "the document is about a different run or instance from the one asked for",
-    {
-      place,
-    },
   );
 }

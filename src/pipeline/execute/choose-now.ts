@@ -34,6 +34,7 @@ export async function chooseNow(
   const { finished_status: words } = job.gateway;
   const lists = new RunLists(gateway, {
     finishedStatus: words.length === 0 ? (known?.finishedStatus ?? []) : words,
+    marksFinal: known?.marksFinal,
     settled: () => earlierOf(clock(), gateway.now?.()) - job.settle.ns,
   });
   const runs = await chooseJobRuns({

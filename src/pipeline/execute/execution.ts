@@ -169,6 +169,7 @@ export class Execution {
     const { finished_status: words } = job.gateway;
     const lists = new RunLists(budget.gateway, {
       finishedStatus: words.length === 0 ? known.finishedStatus : words,
+      marksFinal: known.marksFinal,
       settled: () => earlierOf(clock(), gateway.now?.()) - job.settle.ns,
     });
     const runs = await chooseJobRuns({
