@@ -1,6 +1,7 @@
 // @module-tag slow
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
+import { knownSource } from "../../src/archive/sources.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
 import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
@@ -168,5 +169,49 @@ describe("a finished run of a gateway without storage versions", () => {
     const asked = source.asked.length;
     expect(await tables.archiveRun(source)).toMatchObject({ changed: false });
     expect(source.asked).toHaveLength(asked);
+  });
+});
+
+describe("a run that had ended, and that its source did not call final", () => {
+  /** The same run, of one version all along: marked as final or not, in its list as in the facts. */
+  const described = (source: ArraySource, final: boolean) => {
+    const [runs, facts] = [ArraySource.prototype.runs.bind(source), ArraySource.prototype.facts.bind(source)];
+    source.runs = async (...asked) => (await runs(...asked))!.map((entry) => ({ ...entry, final }));
+    source.facts = async (...asked) => {
+      const told = await facts(...asked);
+      return told && new Map([...told].map(([name, own]) => [name, { ...own, final }]));
+    };
+    return source;
+  };
+
+  // caught by: a run that is never asked about again once it was COMPLETE, though only the mark ends it
+  it.each([
+    ["of a version", "1", false],
+    ["without facts", undefined, true],
+  ])("is compared once it does (%s)", async (_, storageVersion, hasNoFacts) => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(30), orders: [1] });
+    const source = described(new ArraySource(run, new Map(rows), {}), false);
+    source.storageVersion = storageVersion;
+    if (hasNoFacts) source.facts = async () => null;
+    const first = await tables.archiveRun(source);
+    expect(first.manifest).toMatchObject({ state: "COMPLETE", run: { final: true, unmarked: true } });
+    source.tables.set("fills", world({ fills: hours(31) }).get("fills")!);
+    expect(await tables.archiveRun(source, { isManifestEnough: true })).toMatchObject({ changed: false });
+    described(source, true);
+    if (hasNoFacts) source.facts = async () => null;
+    const { manifest } = await tables.archiveRun(source, { isManifestEnough: true });
+    expect(manifest.state).toBe("COMPLETE");
+    expect(manifest.run.unmarked).toBeUndefined();
+    await tables.expectRows("fills", source.tables.get("fills")!);
+    expect(await tables.archiveRun(source, { isManifestEnough: true })).toMatchObject({ changed: false });
+  });
+
+  // caught by: a mark that was seen, and is not remembered: named alone, a run of another instance would be COMPLETE
+  it("is judged by marks that the archive remembers of its source", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: hours(3) }));
+    await tables.archiveRun(source);
+    expect(await knownSource(tables.archive, source.label)).toMatchObject({ marksFinal: true });
   });
 });
