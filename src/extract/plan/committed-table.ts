@@ -41,12 +41,12 @@ export function isDue(committed: Manifest | null, before: Nanoseconds | null): b
   return checked.some((at) => parseTime(at) <= before);
 }
 
-/** True where a run that had ended without its source's word for it has that now: only then do no more rows come. */
-export function isNowMarked(committed: Manifest | null, run: RunDescription): boolean {
-  return committed?.run.unmarked === true && run.isMarkedFinal;
-}
-
 /** Every stream ended well, and yet counts or a second pass did not agree: nobody knows which rows are right. */
 export function isDisproven({ certificate }: Pick<Holding, "certificate">): boolean {
   return certificate?.proof === "none" && certificate.ended === "clean";
+}
+
+/** True where a run that had ended without its source's word for it has that now: only then do no more rows come. */
+export function isNowMarked(committed: Manifest | null, run: RunDescription): boolean {
+  return committed?.run.unmarked === true && run.isMarkedFinal;
 }
