@@ -112,7 +112,7 @@ describe("first and last ts_event that the facts tell of no rows", () => {
     const { manifest } = await tables.archiveRun(hollow({ first: at(3), last: at(7) }, final));
     expect(manifest.tables.orders!.attempt).toMatchObject({
       outcome: "UNVERIFIED",
-      error: { message: expect.stringContaining(`is none in the rows that came, but ${at(3)} in`) },
+      error: { message: expect.stringContaining(`count no rows, but tell the first ts_event ${at(3)}`) },
     });
     expect(manifest.tables.fills!.attempt.outcome).toBe("ok");
   });
