@@ -160,7 +160,7 @@ test("facts of all tables come from one answer, and say which bounds they are of
   await using server = await serveJson((_, query) => {
     asked.push(String(query));
     return {
-      body: '{"tables":[{"name":"trades","n":"3","span":{"0":1.5,"1":2}},{"name":"other","n":1},{"name":"bars","n":0}]}',
+      body: '{"tables":[{"name":"trades","n":"3","span":{"0":1.5,"1":2}},{"name":"other","n":1},{"name":"bars","n":0},{"name":"equity","n":0,"span":{"0":3,"1":4}}]}',
     };
   });
   await using gateway = open(server.url, profileOf({ documents: { ...noDocuments, facts } }));
@@ -168,6 +168,8 @@ test("facts of all tables come from one answer, and say which bounds they are of
   expect([...told!]).toEqual([
     ["fills", { rows: 3n, first: 1_500_000n, last: 2_000_000n, schemaFingerprint: "", final: false }],
     ["bars", { rows: 0n, first: undefined, last: undefined, schemaFingerprint: "", final: false }],
+    // told of no rows, they are evidence of some
+    ["equity", { rows: 0n, first: 3_000_000n, last: 4_000_000n, schemaFingerprint: "", final: false }],
   ]);
   expect(asked).toEqual(["desk=alpha&execution=run-1&after=0&before=5"]);
   const whole = { ...facts, heedBounds: false };

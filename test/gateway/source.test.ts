@@ -117,6 +117,21 @@ test.each(["-1", "1.5", "0x1f", " 1", `${1n << 128n}`, 5])(
   },
 );
 
+// caught by: ends that are forgotten because no rows are counted, and what stands for none that is taken for ends
+test.each([
+  ["7", "9", 7n, 9n],
+  ["0", "0", undefined, undefined],
+  ["-1", "-1", undefined, undefined],
+  ["9223372036854775807", "-9223372036854775808", undefined, undefined],
+  ["0", "9223372036854775807", undefined, undefined],
+])("facts of no rows from %s to %s tell these ends", async (min_ts_event, max_ts_event, first, last) => {
+  const document = { tables: [{ ...tableFacts, rows: "0", min_ts_event, max_ts_event }] };
+  const { answer } = await withDocuments({ "/history/storage": document }, (gateway) =>
+    gateway.facts(run, {}),
+  );
+  expect(answer?.get("fills")).toMatchObject({ rows: 0n, first, last });
+});
+
 test("instances name their runs; a gateway that gives only the latest run gives that one", async () => {
   const documents = {
     "/history/instances": {
