@@ -13,23 +13,30 @@ export interface FarSides {
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
   readonly seen: SeenSource;
+  /** True where storage facts prove the rows. */
+  readonly isCounted: boolean;
 }
 
 /**
  * Looks for rows within the run that lie far from the table's own, and gives the bounds in which none can lie. A gateway
  * may move a bound towards the other without a word; it then shows the known row, and not what lies at the far end of so
  * long a window. So what lies farther off than one answer's rows were ever seen to reach is asked for in pieces of that
- * length. The rung's bounds where nothing lies so far off; closer ones where the pieces are refused, or too many. Throws
+ * length. Bounds far around a run, or none, may also have another meaning (the last hours, what is older than some minutes):
+ * where nothing counts the rows, what lies nearer is asked for as well, once at each end, by bounds within the run.
+ * The rung's bounds where nothing lies so far off; closer ones where the pieces are refused, or too many. Throws
  * `incomplete` where rows turn up.
  */
 export async function withinReach(far: FarSides, rung: Rung): Promise<Window> {
-  const { run, until, extent, seen } = far;
+  const { run, until, extent, seen, isCounted } = far;
   const reach = seen.spanned > day ? seen.spanned : day;
   const started = run.started ?? extent.first;
-  const ended = until ?? run.ended ?? extent.last;
-  if (rung.stepNs !== undefined) return rung;
-  const isShown = async (window: Window) =>
-    window.to - window.from <= reach || (await isEmptyByPieces(far, window, reach));
+  const ended = until ?? (run.ended ?? extent.last) + 1n;
+  const isShown = async (window: Window) => {
+    const isFar = window.to - window.from > reach;
+    // asked already: far off by the days of the rung, nearby where it ends with the horizon
+    if (isFar ? rung.stepNs !== undefined : isCounted || window.to === rung.to) return true;
+    return (await isEmptyByPieces(far, window, reach)) || !isFar;
+  };
   const ahead = await isShown({ from: started, to: extent.first });
   const behind = await isShown({ from: extent.last + 1n, to: ended });
   const near = { from: extent.first - reach, to: extent.last + reach };

@@ -21,6 +21,7 @@ export interface FilledTable {
   readonly run: RunDescription;
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
+  readonly isCounted: boolean;
   /** The rung on which the rows came, and nothing outside of their ends; undefined where there was none. */
   readonly rung: Rung | undefined;
   /** The one answer that had all of that, in rows and bytes; undefined where it took several. */

@@ -69,6 +69,9 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
     if (taken?.isFilled) return { rowsOn: taken.rung };
     nothing ??= isShown ? taken?.rung : undefined;
   }
+  // bounds far around the run may have another meaning than those within it
+  const within = isCounted || comesWhole ? [] : rungsWithin(run, until);
+  if ((await firstTaken(asks, within, seen))?.isFilled) return { rowsOn: within[0]! };
   const isStanding = nothing === undefined && isCounted && before.length > 0;
   const lacks =
     (await contradiction(empty)) ??
@@ -115,6 +118,13 @@ export function filledTables(
     }
   }
   return filled;
+}
+
+/** The run's own times; nothing where they are not known. */
+function rungsWithin({ started, ended }: RunDescription, until: Nanoseconds | undefined): Rung[] {
+  const to = until ?? (ended === undefined ? undefined : ended + 1n);
+  if (started === undefined || to === undefined || started >= to) return [];
+  return [{ kind: "run", from: started, to, stepNs: undefined }];
 }
 
 /** The rungs around the run that brought known rows; another table of the run shows one where none did so far. */

@@ -836,6 +836,7 @@ export class TableArchiver {
       run,
       until,
       extent,
+      isCounted: own !== undefined,
       rung: alone?.rung ?? this.#scan.found.rung,
       alone,
       openEnds,
