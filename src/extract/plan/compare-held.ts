@@ -1,20 +1,17 @@
-import { createHash } from "node:crypto";
 import type { Segment } from "../../archive/manifest/manifest.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { AskedRun } from "../../model/source.ts";
 import { sideBySide } from "../../model/text/side-by-side.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { Turns } from "../../model/turns.ts";
-import { lineHash } from "../../row/row-hash.ts";
-import { comparableLine } from "../../row/same-line.ts";
 import { linesWithoutOddZeros } from "../../row/strict-line.ts";
 import { segmentsOf } from "../fetch/fetch-slice.ts";
 import type { SliceWork } from "../fetch/slice.ts";
 import { AnswerEar } from "./answer-size.ts";
 import { firstTime, lastTime } from "./full-scan.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
+import { LineHash } from "./line-hash.ts";
 import { asked, routeOf } from "./route.ts";
-import { eachLine, isRefusal } from "./table-asks.ts";
+import { isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
   readonly run: AskedRun;
@@ -33,6 +30,8 @@ export interface HeldComparison {
 /** A window whose rows are others at the source, with their number. */
 export interface DifferingWindow extends HeldWindow {
   readonly rowsThere: number;
+  /** Sum over those rows; undefined where they were only counted. */
+  readonly sumThere: bigint | undefined;
 }
 
 /** As many windows in a row as may differ before the rest are taken to differ, too: fetching them costs less then. */
@@ -66,7 +65,8 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
     // counts tell which of the rest shrank; where there are none, each window has to tell for itself
     if (inRow === mostDiffering && work.countRows !== undefined) {
       for (const window of windows.slice(at)) {
-        differing.push({ ...window, rowsThere: await work.countRows(window.from, window.to) });
+        const rowsThere = await work.countRows(window.from, window.to);
+        differing.push({ ...window, rowsThere, sumThere: undefined });
       }
       return differing;
     }
@@ -81,7 +81,7 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
       if (there.isOtherText) input.onPrintedOtherwise?.();
       clean = (text) => linesWithoutOddZeros(text, input.table);
     } else {
-      differing.push({ ...window, rowsThere: there.rows });
+      differing.push({ ...window, rowsThere: there.rows, sumThere: there.sum });
       inRow++;
     }
     at++;
@@ -230,7 +230,12 @@ class HeldBytes {
 async function askAlone(
   { run, table, work, read }: HeldComparison,
   { from, to, rows, segments }: HeldWindow,
-): Promise<{ readonly isSame: boolean; readonly isOtherText: boolean; readonly rows: number }> {
+): Promise<{
+  readonly isSame: boolean;
+  readonly isOtherText: boolean;
+  readonly rows: number;
+  readonly sum: bigint;
+}> {
   const held = new LineHash(table);
   for (const segment of segments) if (segment.rows > 0) await held.add(await read(segment));
   let there = new LineHash(table);
@@ -244,38 +249,7 @@ async function askAlone(
       event.release();
     }
   }
-  const isSame = held.text === there.text;
-  return { isSame, isOtherText: held.sha256 !== there.sha256, rows: there.rows };
-}
-
-/** Count and sum over the canonical lines of some rows, in any order; a line that is no row counts by its bytes. */
-class LineHash {
-  readonly #table: Table;
-  readonly #bytes = createHash("sha256");
-  rows = 0;
-  #sum = 0n;
-
-  constructor(table: Table) {
-    this.#table = table;
-  }
-
-  get text(): string {
-    return `${this.rows}:${this.#sum}`;
-  }
-
-  /** Of the lines as they are, in their order; to be asked for once. */
-  get sha256(): string {
-    return this.#bytes.digest("hex");
-  }
-
-  async add(text: Buffer): Promise<void> {
-    const turns = new Turns();
-    const clean = await linesWithoutOddZeros(text, this.#table);
-    this.#bytes.update(clean);
-    for (const bytes of eachLine(clean)) {
-      if (turns.isDue(bytes.byteLength)) await turns.next();
-      this.rows++;
-      this.#sum += lineHash(comparableLine(this.#table, bytes.toString("utf8")));
-    }
-  }
+  const { rows: rowsThere, sum } = there;
+  const isSame = held.rows === rowsThere && held.sum === sum;
+  return { isSame, isOtherText: held.sha256 !== there.sha256, rows: rowsThere, sum };
 }

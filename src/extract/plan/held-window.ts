@@ -35,8 +35,8 @@ export function heldWindows({
 }
 
 /** Stretches of windows of which each begins where the one before ends. */
-export function contiguous(windows: readonly HeldWindow[]): HeldWindow[][] {
-  const stretches: HeldWindow[][] = [];
+export function contiguous<W extends Window>(windows: readonly W[]): W[][] {
+  const stretches: W[][] = [];
   for (const window of windows) {
     const stretch = stretches.at(-1);
     if (stretch?.at(-1)?.to === window.from) stretch.push(window);

@@ -9,13 +9,17 @@ import { windowKey } from "../plan/held-window.ts";
 import { routeOf } from "../plan/route.ts";
 import type { RunContext } from "./run-context.ts";
 
-/** Drops segments, whose rows came all the same: what comes in their place must not be less. */
+/**
+ * Drops segments, whose rows came all the same: what comes in their place must not be less. `isAnyKind`: as many others may
+ * come, for they change each time.
+ */
 export async function letGoSegments(
   table: Table,
   context: RunContext,
   segments: readonly Segment[],
+  isAnyKind = false,
 ): Promise<void> {
-  await learnSegments(table, context, segments);
+  await learnSegments(table, context, segments, isAnyKind);
   await context.journal.dropSegments(table.name, segments);
 }
 
@@ -24,6 +28,7 @@ export async function learnSegments(
   table: Table,
   context: RunContext,
   segments: readonly Segment[],
+  isAnyKind = false,
 ): Promise<void> {
   const { journal, evidence, committed, acceptShrink, work } = context;
   const { name } = table;
@@ -49,7 +54,7 @@ export async function learnSegments(
           rows: distinct,
           first: first.toString(),
           last: last.toString(),
-          hash,
+          hash: isAnyKind ? null : hash,
           version,
         });
       }

@@ -40,6 +40,7 @@ import {
   type Window,
   windowKey,
 } from "../plan/held-window.ts";
+import { LineHash } from "../plan/line-hash.ts";
 import {
   type FetchPlan,
   type LapsedPlan,
@@ -113,6 +114,10 @@ export class TableArchiver {
   #rowsBeside = 0;
   /** Where rows may have come and gone at the gateway. */
   #unseen: Window | undefined;
+  /** What the last comparison found to differ and dropped, until it is fetched. */
+  #changed: readonly DifferingWindow[] = [];
+  /** Where rows changed each time they were fetched. */
+  #restless: readonly Window[] = [];
   /** The segment whose first row was last looked at. */
   #looked: { readonly file: string; readonly first: string | null } | undefined;
 
@@ -518,6 +523,9 @@ export class TableArchiver {
     const { run, finalPass, recheck } = this.#context;
     if (!run.final || this.#countRows === undefined) return false;
     if (recheck || (this.#grewHere && finalPass === "rows")) return true;
+    // what was proven, and came otherwise since: counts are none the wiser today
+    const { proven, attempt } = this.#former ?? {};
+    if (proven?.state === "COMPLETE" && attempt?.error?.code === "unverified") return true;
     return this.#former !== undefined && isOutdated(latestView(this.#former), run);
   }
 
@@ -530,9 +538,9 @@ export class TableArchiver {
 
   /**
    * Compares what is held with the source's rows, once a job, and drops what differs. True where anything does. `afresh`:
-   * also what was compared or fetched before.
+   * also what was compared or fetched before. `within`: no more than what lies in these windows.
    */
-  async #compare(afresh = false): Promise<boolean> {
+  async #compare(afresh = false, within?: readonly Window[]): Promise<boolean> {
     const { journal, run, work, slices, sliceRows } = this.#context;
     const { name } = this.table;
     const held = journal.held.of(name);
@@ -544,7 +552,11 @@ export class TableArchiver {
     const isOwn = ({ segments }: HeldWindow) =>
       !afresh && this.#countRows === undefined && !segments.every(isFormer);
     const windows = heldWindows(held).filter(
-      (window) => (from === undefined || window.to > from) && (afresh || !isEqual(window)) && !isOwn(window),
+      (window) =>
+        (from === undefined || window.to > from) &&
+        (afresh || !isEqual(window)) &&
+        !isOwn(window) &&
+        (within === undefined || within.some((one) => overlaps(one, window))),
     );
     const onEqual = ({ segments }: HeldWindow) =>
       journal.addCompared(
@@ -566,7 +578,7 @@ export class TableArchiver {
           onEqual,
         }),
       );
-    if (windows.length > 0 && (await this.#hasHashOf(windows))) {
+    if (windows.length > 0 && within === undefined && (await this.#hasHashOf(windows))) {
       this.#compared = true;
       this.#isSameByHash = true;
       return false;
@@ -591,7 +603,9 @@ export class TableArchiver {
       this.table,
       this.#context,
       differing.flatMap(({ segments }) => segments),
+      within !== undefined,
     );
+    this.#changed = differing;
     return differing.length > 0;
   }
 
@@ -603,6 +617,11 @@ export class TableArchiver {
   async fetch(onFetched = () => {}): Promise<void> {
     const plan = this.#plan;
     if (plan === undefined) return onFetched();
+    await this.#fetchPlan(plan, onFetched);
+    await this.#confirm(plan);
+  }
+
+  async #fetchPlan(plan: FetchPlan, onFetched: () => void): Promise<void> {
     if (plan.gaps.length > 0) this.#alone = this.#sameScan = undefined;
     const { slices, journal, run } = this.#context;
     const { name } = this.table;
@@ -651,6 +670,50 @@ export class TableArchiver {
       throw await tooNarrowColumns(tooNarrow, this.table, exactTypes(this.table.name), this.#heldTexts());
     }
     this.#plan = undefined;
+  }
+
+  /**
+   * Holds what came in place of rows that differed against what the comparison saw of them. Where it is others again, they
+   * are compared, and fetched, once more: rows that changed in the meantime stay as they are by then.
+   */
+  async #confirm(plan: FetchPlan): Promise<void> {
+    for (let isLast = false; ; isLast = true) {
+      const others = await this.#unlikeSeen();
+      const [window] = others;
+      if (window === undefined) return;
+      if (isLast) {
+        this.#restless = others;
+        this.#doubt ??= new RunvaultError(
+          "unverified",
+          `rows in ${windowText(window)} changed each time they were fetched`,
+          { hint: "Run the same command again once the run no longer changes at the gateway." },
+        );
+        return;
+      }
+      if (!(await this.#compare(true, others))) return;
+      await this.#fetchPlan({ ...plan, gaps: this.#changed }, () => {});
+    }
+  }
+
+  /** Stretches that were fetched for they differed, and whose rows are others than the comparison saw there. */
+  async #unlikeSeen(): Promise<Window[]> {
+    const { journal } = this.#context;
+    const { segments, quarantine } = journal.held.of(this.table.name);
+    const others: Window[] = [];
+    for (const stretch of contiguous(this.#changed)) {
+      const window = { from: stretch[0]!.from, to: stretch.at(-1)!.to };
+      const isHere = (one: Segment | QuarantineFile) => overlaps(one, window);
+      // rows that were set aside are not in the text any more
+      if (quarantine.some(isHere)) continue;
+      const here = new LineHash(this.table);
+      for (const segment of segments.filter(isHere)) await here.add(await journal.textOf(segment), window);
+      const rows = stretch.reduce((sum, { rowsThere }) => sum + rowsThere, 0);
+      const isSeen = stretch.every(({ sumThere }) => sumThere !== undefined);
+      const sum = stretch.reduce((sum, { sumThere = 0n }) => sum + sumThere, 0n);
+      if (!isSeen || here.rows !== rows || here.sum !== sum) others.push(window);
+    }
+    this.#changed = [];
+    return others;
   }
 
   async *#heldTexts(): AsyncGenerator<Buffer> {
@@ -1092,14 +1155,23 @@ export class TableArchiver {
     const isFormer = ({ file, partOf = file }: Segment) =>
       this.#formerFiles.has(file) || this.#formerFiles.has(partOf);
     const isKept = isTrusted || isKeptAfter(error);
-    const brought = own.segments.filter((segment) => isKept || isFormer(segment));
+    // what was proven stands in for these
+    const isRestless = (segment: Segment) =>
+      this.#former?.proven != null && this.#restless.some((window) => overlaps(segment, window));
+    const brought = own.segments.filter((segment) => (isKept && !isRestless(segment)) || isFormer(segment));
     const all = await this.#withFormer(brought);
     const { proven, attempt } = this.#former ?? {};
-    if (!isTrusted && all.every(isFormer) && (proven != null || attempt?.holding != null))
+    if (
+      (!isTrusted || this.#restless.length > 0) &&
+      all.every(isFormer) &&
+      (proven != null || attempt?.holding != null)
+    )
       return attempt?.holding ?? null;
     const files = new Set(brought.map(({ file }) => file));
     const isDoubted = (segment: Segment) =>
-      isTrusted ? !files.has(segment.file) && !this.#isApart(segment) : !this.#isProven(segment);
+      isTrusted
+        ? !files.has(segment.file) && !this.#isApart(segment) && !isRestless(segment)
+        : !this.#isProven(segment);
     const segments = all.map((segment) =>
       isDoubted(segment) ? { ...segment, doubted: true as const } : segment,
     );
@@ -1731,6 +1803,13 @@ export const mostBeginnings = 5;
 
 /** Looks that must agree before what an earlier job saw is let go. */
 const looksAtOlder = 8;
+
+function overlaps(
+  { from, to }: { readonly from: bigint | string; readonly to: bigint | string },
+  window: Window,
+): boolean {
+  return BigInt(from) < window.to && window.from < BigInt(to);
+}
 
 /** Both extents, and what lies between. */
 function around(one: Extent | undefined, other: Extent): Extent {
