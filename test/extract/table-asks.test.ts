@@ -49,12 +49,12 @@ it("a probe stops at a line that is longer than lines are", async () => {
 });
 
 it("a probe's error shows no control characters, no secrets and no more than 300 characters of the row", async () => {
-  const line = `\u001b[2J"ts_event":"99000000000" \u202eBearer sk-secret ${"x".repeat(400)}\n`;
+  const line = `{"run_id":"other","symbol":"\u009b2J \u202eBearer sk-secret ${"x".repeat(400)}"}\n`;
   const { message } = (await probe(asksOf([Buffer.from(line)]).asks, within).catch(
     (thrown) => thrown,
   )) as Error;
   expect(message).toMatch(
-    /^asked for one row in \[0, 10\), the gateway sent "ts_event":"99000000000" Bearer \*\*\* x+…$/u,
+    /^asked for one row in \[0, 10\), the gateway sent \{"run_id":"other","symbol":" Bearer \*\*\* x+…$/u,
   );
   expect(message.length).toBe("asked for one row in [0, 10), the gateway sent ".length + 300);
 });

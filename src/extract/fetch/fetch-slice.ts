@@ -4,6 +4,7 @@ import { rowsMissing } from "../../model/rows-missing.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { earlierOf, formatTime, int64Max, int64Min } from "../../model/time.ts";
+import { OutsideBounds, outsideWindow } from "../plan/coarse-bounds.ts";
 import type { Window } from "../plan/held-window.ts";
 import { bagOfRows, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
 import { listedFilters } from "../plan/listed-filters.ts";
@@ -21,6 +22,7 @@ import {
   rowsWithin,
   type TableAsks,
   timeOf,
+  whyOutside,
 } from "../plan/table-asks.ts";
 import type { SeenSource } from "../proof/seen-source.ts";
 import { AnswerReader } from "./answer-reader.ts";
@@ -51,7 +53,7 @@ export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator
       yield* segmentsOnce(slice, work);
     }
   } catch (error) {
-    throw place(error, slice);
+    throw place(await withCause(error, slice, work), slice);
   }
 }
 
@@ -61,8 +63,20 @@ async function* segmentsOnce(slice: Slice, work: SliceWork): AsyncGenerator<Slic
   } catch (error) {
     if (!(error instanceof OutOfOrder)) throw error;
     yield { kind: "restart" };
-    yield* unsortedSegments({ ...slice, around: undefined }, work);
+    try {
+      yield* unsortedSegments({ ...slice, around: undefined }, work);
+    } catch (thrown) {
+      // rows from before what was asked for are in no wrong order
+      const isOrder = thrown instanceof RunvaultError && thrown.code === "row_order";
+      throw isOrder && error.cause instanceof RunvaultError ? error.cause : thrown;
+    }
   }
+}
+
+/** An error with why the gateway gave a row outside of bounds, where that is what it says. */
+async function withCause(error: unknown, slice: Slice, work: SliceWork): Promise<unknown> {
+  if (!(error instanceof RunvaultError) || !(error.cause instanceof OutsideBounds)) return error;
+  return outsideWindow(error.cause, await whyOutside(asksOf(slice, work), error.cause));
 }
 
 /** Thrown where rows lie around a slice: they are another slice's, or none's that is known. */

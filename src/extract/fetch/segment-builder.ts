@@ -9,7 +9,7 @@ import { type Instant, instantOf, toNanoseconds } from "../../row/instant.ts";
 import { lineTooLong, longestLineBytes } from "../../row/line.ts";
 import { isBlank, parseObject } from "../../row/line-object.ts";
 import { RowKeyReader } from "../../row/row-key-reader.ts";
-import { coarseBoundsHint, coarseBoundsText } from "../plan/coarse-bounds.ts";
+import { OutsideBounds, outsideWindow, whyByRow } from "../plan/coarse-bounds.ts";
 import type { SeqNumbers } from "../plan/route.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { LastTimes } from "./last-times.ts";
@@ -51,7 +51,10 @@ export interface AnswerStats {
   isJoined: boolean;
 }
 
-/** Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. */
+/**
+ * Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. Its cause is what to
+ * throw where that does not help, if the row lies before all that was asked for.
+ */
 export class OutOfOrder extends Error {}
 
 export interface SegmentBuilderOptions {
@@ -320,7 +323,7 @@ export class SegmentBuilder {
       if (isRow) {
         this.#checkBounds();
         const order = this.#compareToLast();
-        if (order < 0 && !unsorted) throw new OutOfOrder("a row comes before the row ahead of it");
+        if (order < 0 && !unsorted) throw this.#outOfOrder();
         if (order === 0 && !isNumbering) {
           if (!this.#isDouble(at, lineEnd)) throw this.#duplicate();
           this.answer.doubled++;
@@ -620,21 +623,27 @@ export class SegmentBuilder {
     const early = from !== undefined && isAhead(high, low, from);
     const late = to !== undefined && !isAhead(high, low, to);
     if (!early && !late) return;
-    const coarse = coarseBoundsText(
-      toNanoseconds({ high, low }),
-      { from: from === undefined ? undefined : toNanoseconds(from), to: this.#options.to },
-      this.#options.stepNs,
+    throw this.#outside(from);
+  }
+
+  /** The line's row lies outside of bounds, of which `from` may be that of the answer. */
+  #outside(from: Instant | undefined): RunvaultError {
+    const { stepNs } = this.#options;
+    const bounds = { from: from === undefined ? undefined : toNanoseconds(from), to: this.#options.to };
+    const outside = new OutsideBounds(
+      toNanoseconds({ high: this.#key.tsHigh, low: this.#key.tsLow }),
+      bounds,
     );
-    throw new RunvaultError(
-      "history_identity_conflict",
-      `a row at ${this.#key.ts} lies outside the window asked for, [${this.#options.from ?? ""}, ${this.#options.to ?? ""})${coarse}`,
-      {
-        hint:
-          coarse === ""
-            ? "Report it to the gateway's operator: it does not keep to time bounds. Nothing of this table was taken."
-            : coarseBoundsHint,
-      },
-    );
+    return outsideWindow(outside, whyByRow(outside, stepNs));
+  }
+
+  /** A row out of order that lies before what the answer was asked for is out of bounds, if the rows are in order else. */
+  #outOfOrder(): OutOfOrder {
+    const isAsked = this.#options.leavesOut?.early !== true;
+    const isBefore = isAhead(this.#key.tsHigh, this.#key.tsLow, this.#asked);
+    return new OutOfOrder("a row comes before the row ahead of it", {
+      cause: isAsked && isBefore ? this.#outside(this.#asked) : undefined,
+    });
   }
 
   /** The order of the line's key against the row before: negative, 0 for the same key, positive. */

@@ -8,12 +8,12 @@ import { withRetries } from "../../model/retry/retry.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { AskedRun, HistorySource, RowRequest } from "../../model/source.ts";
 import { rowText } from "../../model/text/operator-text.ts";
-import { int64Min, type Nanoseconds } from "../../model/time.ts";
+import { int64Max, int64Min, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "../../row/blank-lines.ts";
 import { lineTooLong, longestLineBytes } from "../../row/line.ts";
 import { AnswerEar, type AnswerSize } from "./answer-size.ts";
-import { coarseBoundsHint, coarseBoundsText } from "./coarse-bounds.ts";
+import { boundsCause, OutsideBounds, type WhyOutside, whyByRow } from "./coarse-bounds.ts";
 import type { Window } from "./held-window.ts";
 import { asked, behindStep, type Route, routeOf } from "./route.ts";
 
@@ -81,7 +81,7 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
           return undefined;
         }
         if (ts !== undefined && (ts < from || ts >= to))
-          throw notAsAsked(window, text, coarseBoundsText(ts, window, route.stepNs));
+          throw notAsAsked(window, text, await whyOutside(asks, new OutsideBounds(ts, window)));
         if (ts !== undefined) asks.onCame?.(asks, { from: ts, to: ts + 1n }, 1);
         return { ts, line: text };
       }
@@ -95,6 +95,27 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
   });
 }
 
+/** Why a source gave a row outside of bounds, asked as far as it answers. */
+export async function whyOutside(asks: TableAsks, outside: OutsideBounds): Promise<WhyOutside> {
+  const { run, table, source, signal } = asks;
+  const route = routeOf(source, table);
+  const timesWithin = async function* ({ from = int64Min, to = int64Max }: TimeBounds) {
+    const request = { ...run, table: table.name, ...asked(route, from, to), signal };
+    const limit = route.takesLimit && to === int64Max ? 1 : undefined;
+    for await (const line of linesIn(source.rows({ ...request, limit }))) {
+      const time = timeOf(line.toString("utf8"));
+      if (time !== null) yield BigInt(time);
+    }
+  };
+  try {
+    return await boundsCause(outside, timesWithin, route.stepNs);
+  } catch {
+    signal.throwIfAborted();
+    // what is asked only to say more of an error does not take its place
+    return whyByRow(outside, route.stepNs);
+  }
+}
+
 function requireOwn({ run }: TableAsks, window: Window, line: string): void {
   const row = jsonOf(Buffer.from(line)) as { run_id?: unknown; instance_id?: unknown } | null | undefined;
   const isForeign = (id: unknown, own: string) => typeof id === "string" && id !== own;
@@ -102,13 +123,13 @@ function requireOwn({ run }: TableAsks, window: Window, line: string): void {
     throw notAsAsked(window, line);
 }
 
-function notAsAsked({ from, to }: Window, line: string, coarse = ""): RunvaultError {
-  if (coarse !== "") {
-    const ts = timeOf(line);
+function notAsAsked({ from, to }: Window, line: string, why?: WhyOutside): RunvaultError {
+  if (why !== undefined && why.text !== "") {
+    const { text, hint } = why;
     return new RunvaultError(
       "history_identity_conflict",
-      `asked for one row in [${from}, ${to}), the gateway sent one at ${ts}${coarse}`,
-      { hint: coarseBoundsHint },
+      `asked for one row in [${from}, ${to}), the gateway sent one at ${timeOf(line)}${text}`,
+      { hint },
     );
   }
   return new RunvaultError(
