@@ -212,7 +212,7 @@ function readable(entry: ListedRun): ListedRun {
 
 /**
  * Reads /history/storage. Tables that runvault does not know are left out, and all but `only` where that is given.
- * Throws `not_a_gateway`.
+ * Throws `not_a_gateway`, also where a table is spelt otherwise: its rows are counted beside the contract's name.
  */
 export async function readFacts(
   bytes: Uint8Array,
@@ -226,6 +226,9 @@ export async function readFacts(
   const known = new Map<TableName, TableFacts>();
   for (const entry of entries) {
     const { table, rows, min_ts_event, max_ts_event, schema_fingerprint, final, row_checksum } = entry;
+    const plain = table.toLowerCase().replaceAll("-", "_");
+    if (plain !== table && isTableName(plain))
+      throw notTheContract(place, `tables: ${JSON.stringify(table)} is another spelling of ${plain}`);
     if (!isTableName(table) || table !== (only ?? table)) continue;
     if (rows > 0n && min_ts_event > max_ts_event) {
       throw notTheContract(place, `tables: the min_ts_event of ${table} is after its max_ts_event`);
