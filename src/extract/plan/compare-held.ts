@@ -55,6 +55,25 @@ export async function compareHeld(input: HeldComparison): Promise<DifferingWindo
   }
 }
 
+/** Whether a stretch of windows that differed has the rows by now that the comparison saw; false where it only counted. */
+export async function isAsSeen(
+  table: Table,
+  stretch: readonly DifferingWindow[],
+  segments: readonly Segment[],
+  read: HeldComparison["read"],
+): Promise<boolean> {
+  const window = { from: stretch[0]!.from, to: stretch.at(-1)!.to };
+  const here = new LineHash(table);
+  for (const segment of segments) await here.add(await read(segment), window);
+  let [rows, sum] = [0, 0n];
+  for (const { rowsThere, sumThere } of stretch) {
+    if (sumThere === undefined) return false;
+    rows += rowsThere;
+    sum += sumThere;
+  }
+  return here.rows === rows && here.sum === sum;
+}
+
 async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]> {
   const { windows, onEqual, work } = input;
   const differing: DifferingWindow[] = [];

@@ -29,7 +29,7 @@ import { fetchBuckets } from "../fetch/fetch-buckets.ts";
 import { askPlan, saidNone } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
 import { isAbsentStill, isOutdated, provenSegments } from "../plan/committed-table.ts";
-import { compareHeld, type DifferingWindow } from "../plan/compare-held.ts";
+import { compareHeld, type DifferingWindow, isAsSeen } from "../plan/compare-held.ts";
 import { firstTime } from "../plan/full-scan.ts";
 import {
   contiguous,
@@ -40,7 +40,6 @@ import {
   type Window,
   windowKey,
 } from "../plan/held-window.ts";
-import { LineHash } from "../plan/line-hash.ts";
 import {
   type FetchPlan,
   type LapsedPlan,
@@ -705,12 +704,8 @@ export class TableArchiver {
       const isHere = (one: Segment | QuarantineFile) => overlaps(one, window);
       // rows that were set aside are not in the text any more
       if (quarantine.some(isHere)) continue;
-      const here = new LineHash(this.table);
-      for (const segment of segments.filter(isHere)) await here.add(await journal.textOf(segment), window);
-      const rows = stretch.reduce((sum, { rowsThere }) => sum + rowsThere, 0);
-      const isSeen = stretch.every(({ sumThere }) => sumThere !== undefined);
-      const sum = stretch.reduce((sum, { sumThere = 0n }) => sum + sumThere, 0n);
-      if (!isSeen || here.rows !== rows || here.sum !== sum) others.push(window);
+      const read = (segment: Segment) => journal.textOf(segment);
+      if (!(await isAsSeen(this.table, stretch, segments.filter(isHere), read))) others.push(window);
     }
     this.#changed = [];
     return others;
