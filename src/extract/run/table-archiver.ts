@@ -1680,11 +1680,11 @@ export class TableArchiver {
       const where = ` in ${windowText(differing)}`;
       return otherCount(differing.rows, differing.counted, where, hint);
     }
-    if (Number(own.rows) !== rows) return otherCount(rows, Number(own.rows), "", hint);
-    if (rows === 0 && own.first !== undefined) {
+    if (rows === 0 && own.rows === 0n && own.first !== undefined) {
       const message = `the gateway's storage facts contradict themselves: they count no rows, but tell the first ts_event ${own.first} and the last ${own.last}`;
       return new RunvaultError("unverified", message, { hint });
     }
+    if (Number(own.rows) !== rows) return otherCount(rows, Number(own.rows), "", hint);
     for (const [end, here, there] of this.#ends(own)) {
       if (here === there) continue;
       const message = `the ${end} ts_event is ${here ?? "none"} in the rows that came, but ${there ?? "none"} in the gateway's storage facts`;
