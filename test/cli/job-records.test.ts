@@ -1,5 +1,5 @@
 // @module-tag slow
-import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
@@ -147,6 +147,29 @@ alpha/2022-01-01  hint: Ask later.
     });
   });
 
+  test("reads the archive of a job file, and only that job's executions", async () => {
+    await night(18);
+    await writeRecord(archive.layout, beginLine(19, { job: "weekly" }));
+    const alone = (...args: string[]) => runInside(args);
+    expect((await alone("jobs", file, "--json")).stdout).not.toContain("weekly");
+    expect((await alone("jobs", "show", file)).stdout).toContain("0000000i of nightly");
+    expect((await alone("jobs", "show", file, "0000000i")).stdout).toContain("0000000i of nightly");
+    expect((await alone("jobs", "show", file, "0000000j")).stderr).toContain("no execution has the id");
+    // the archive of the file, whatever the environment names
+    const elsewhere = await runInside(["jobs", file], { env: { RUNVAULT_ARCHIVE: "/nowhere" } });
+    expect(elsewhere).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  // ./archive was read, which belonged to another job
+  test.each([["jobs"], ["jobs", "show"], ["jobs", "nightly"]])(
+    "%s %s outside an archive says so, and looks for no other",
+    async (...args) => {
+      const { status, stdout, stderr } = await runInside(args);
+      expect([status, stdout]).toEqual([2, ""]);
+      expect(stderr).toContain("this folder is not an archive, and no job is named");
+    },
+  );
+
   test("tells of what cannot be read, and ends with 5", async () => {
     const damaged = await night(17);
     await writeFile(damaged, "{");
@@ -286,6 +309,56 @@ describe("runvault status", () => {
       /running +since 2022-01-20 00:00 UTC, pid \d+ on .+, to end by 2022-01-20 05:00 UTC\n/,
     );
     expect((await command("status")).stdout).not.toContain("died");
+  });
+
+  test("names the troubles of the last execution, and not only how many there are", async () => {
+    const trouble = {
+      ...{ key: "disk", kind: "disk" as const, instance: null, run: null, table: null, level: "2" },
+      ...{ text: "the disk of the archive has room for 2 more nights", hint: "Free some space." },
+      ...{ since: "2022-01-19T00:00:00.000Z", told: null, mended: null },
+    };
+    const over = { ...trouble, key: "job", kind: "job" as const, text: "over", mended: trouble.since };
+    await night(19, { troubles: [trouble, over] });
+    expect((await command("status", file)).stdout).toMatch(
+      /troubles +1 at the end of the last execution\n +the disk of the archive has room for 2 more nights \(since 2022-01-19/,
+    );
+    const { jobs } = JSON.parse((await command("status", file, "--json")).stdout);
+    expect(jobs[0].troubles).toMatchObject([{ key: "disk", hint: "Free some space." }]);
+  });
+
+  // a person who looks at a job has not its secrets: they were asked for, and the command ended with 2
+  test("status, jobs and units work where no variable and no file with a secret is there", async () => {
+    const secret = join(folder, "secret.yaml");
+    await writeFile(
+      secret,
+      `version: 1
+name: nightly
+gateway: { url: "\${NO_SUCH_URL}", token: { env: NO_SUCH_TOKEN }, profile: no-such-profile.yaml, tls: { ca: "\${NO_CA}" } }
+archive: archive
+runs: {}
+after: { exports: [{ tables: [fills], out: "\${NO_SUCH_FOLDER}/fills.parquet" }] }
+notify: { webhook: { url_env: NO_SUCH_HOOK }, heartbeat: { url_env: NO_SUCH_BEAT } }
+`,
+    );
+    await night(19);
+    expect(await command("status", secret)).toMatchObject({ status: 0, stderr: "" });
+    expect(await command("jobs", secret)).toMatchObject({ status: 0, stderr: "" });
+    expect((await command("check", secret)).status).toBe(2);
+    // what the archive cannot be found without is asked for still
+    await writeFile(
+      secret,
+      (await readFile(secret, "utf8")).replace("archive: archive", 'archive: "${NO_DIR}"'),
+    );
+    const { status, stderr } = await command("status", secret);
+    expect([status, stderr]).toEqual([2, expect.stringContaining("NO_DIR")]);
+    expect(stderr).not.toContain("NO_SUCH");
+    const units = join(folder, "units.yaml");
+    await writeFile(
+      units,
+      (await readFile(file, "utf8")).replace("keeps: 14d", "token: { env: NO_SUCH_TOKEN }"),
+    );
+    const printed = await command("schedule", "--print", "kubernetes", units);
+    expect([printed.status, printed.stdout]).toEqual([0, expect.stringContaining("NO_SUCH_TOKEN")]);
   });
 
   test("of a bad job file says what is wrong with it, and ends with 2", async () => {

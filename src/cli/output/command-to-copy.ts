@@ -20,9 +20,12 @@ export function commandsToCopy(
   { terminal }: Pick<Session, "terminal">,
 ): CommandToCopy {
   const { RUNVAULT_ARCHIVE: usual, RUNVAULT_SCRATCH: usualScratch } = terminal.env;
-  const folders = [
-    ...(archive === (usual || defaultArchive) ? [] : ["--archive", archive]),
-    ...(scratch === undefined || scratch === usualScratch ? [] : ["--scratch", scratch]),
-  ];
-  return (name, ...words) => ["runvault", name, ...[...folders, ...words].map(shellWord)].join(" ");
+  const named = ["--archive", archive];
+  const inScratch = scratch === undefined || scratch === usualScratch ? [] : ["--scratch", scratch];
+  return (name, ...words) => {
+    // `jobs` reads no folder that nobody named
+    const isUsual = archive === (usual || (name === "jobs" ? null : defaultArchive));
+    const folders = name === "jobs" ? (isUsual ? [] : named) : [...(isUsual ? [] : named), ...inScratch];
+    return ["runvault", name, ...[...folders, ...words].map(shellWord)].join(" ");
+  };
 }

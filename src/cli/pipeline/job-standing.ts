@@ -1,7 +1,7 @@
 import { nextStarts } from "../../pipeline/file/cron.ts";
 import type { JobFile } from "../../pipeline/file/job-files.ts";
 import type { EndedRecord, JobHistory } from "../../pipeline/record/job-history.ts";
-import type { RecordedError, ResultLine } from "../../pipeline/record/job-record.ts";
+import type { RecordedError, ResultLine, Trouble } from "../../pipeline/record/job-record.ts";
 import type { FoundRecord } from "../../pipeline/record/read-records.ts";
 import { twoIntervalsMs } from "../../pipeline/record/staleness.ts";
 import { stateWords } from "./list-jobs.ts";
@@ -39,8 +39,8 @@ export interface JobStanding {
   /** How old the last success may be; null where nothing says. */
   readonly maxAgeMs: number | null;
   readonly late: "never" | "too_old" | null;
-  /** What the last result called wrong. */
-  readonly troubles: number;
+  /** What was wrong at the end of the last execution that ended. */
+  readonly troubles: readonly Pick<Trouble, "key" | "text" | "hint" | "since">[];
 }
 
 /** What a job's records come to, beside its schedule. */
@@ -65,7 +65,10 @@ export function standingOf(
     timezone: schedule?.timezone ?? null,
     maxAgeMs: allowedMs,
     late: ageMs === null ? "never" : allowedMs !== null && ageMs > allowedMs ? "too_old" : null,
-    troubles: lastEnded?.result.troubles.length ?? 0,
+    troubles: (lastEnded?.result.troubles ?? [])
+      // one that is over is kept only until somebody hears of it
+      .filter(({ mended }) => mended === null)
+      .map(({ key, text, hint, since }) => ({ key, text, hint, since })),
   };
 }
 

@@ -24,6 +24,7 @@ export async function printUnit(kind: UnitKind, { files, set }: Values, session:
   const read = await readJobFiles([file], {
     env: session.terminal.env,
     set,
+    purpose: "units",
     // in a container it is elsewhere, with all that its relative paths name
     ...(kind === "kubernetes" ? { folder: podFolder } : {}),
   });

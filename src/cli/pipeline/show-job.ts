@@ -27,6 +27,8 @@ import { executionJson, stateWords } from "./list-jobs.ts";
 
 interface Values {
   readonly archive: string;
+  /** Only executions of this job. */
+  readonly name?: string | undefined;
   readonly wide: boolean;
 }
 
@@ -47,7 +49,7 @@ export async function showJob(id: string, values: Values, session: Session): Pro
   const { layout } = await openArchive(values.archive);
   const statuses: number[] = [];
   const onDamage = (error: RunvaultError) => void statuses.push(session.failure(error));
-  const record = await recordOf(layout, id, onDamage);
+  const record = await recordOf(layout, id, values.name, onDamage);
   const told: Told = { plan: null, runs: [], after: [], told: [] };
   for await (const line of record.lines(onDamage)) {
     session.signal.throwIfAborted();
@@ -67,12 +69,14 @@ export async function showJob(id: string, values: Values, session: Session): Pro
 async function recordOf(
   layout: Layout,
   id: string,
+  job: string | undefined,
   onDamage: (error: RunvaultError) => void,
 ): Promise<FoundRecord> {
   const found: FoundRecord[] = [];
   const damage: RunvaultError[] = [];
   // of records that are not asked for, damage is no news
-  for await (const record of readRecords(layout, { onDamage: (error) => void damage.push(error) })) {
+  const of = job === undefined ? {} : { job };
+  for await (const record of readRecords(layout, { ...of, onDamage: (error) => void damage.push(error) })) {
     if (id === "last") {
       // one of these may be the last
       for (const error of damage.filter(isOfRecord)) onDamage(error);
@@ -89,7 +93,11 @@ async function recordOf(
     if (unread.length > 0) throw unread.at(-1)!;
     throw new RunvaultError(
       "invalid_argument",
-      id === "last" ? "no job has run in this archive" : `no execution has the id ${JSON.stringify(id)}`,
+      id === "last"
+        ? job === undefined
+          ? "no job has run in this archive"
+          : `the job ${job} has not run yet`
+        : `no execution has the id ${JSON.stringify(id)}`,
       { hint: "`runvault jobs` lists executions with their ids." },
     );
   }

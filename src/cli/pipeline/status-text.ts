@@ -29,6 +29,7 @@ export interface Status {
 /** The most jobs, unproven runs and expiring ones that fit beside the rest on one screen. */
 const mostJobs = 10;
 const mostRuns = 5;
+const mostTroubles = 5;
 
 type Line = [string, string];
 
@@ -91,7 +92,7 @@ function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }
       ),
     ]);
   }
-  if (job.troubles > 0) lines.push(["troubles", `${grouped(job.troubles)} at the end of the last execution`]);
+  lines.push(...troubleLines(job, command));
   if (nextStart !== null) lines.push(["next start", `${minuteText(nextStart)} (${visible(timezone ?? "")})`]);
   if (job.late === "too_old")
     lines.push(["late", `the last success is older than ${ageText(job.maxAgeMs ?? 0)}`]);
@@ -107,6 +108,19 @@ function identityText({ archive, contents }: Status): string {
 function uncommittedText(contents: ArchiveContents | null, { paint }: Session): string {
   const first = contents?.pending.filter(({ isCommitted }) => !isCommitted).length ?? 0;
   return first === 0 ? "" : `; besides, ${grouped(first)} ${paint("pending")}, not committed yet`;
+}
+
+function troubleLines({ job, lastResult, troubles }: JobStanding, command: CommandToCopy): Line[] {
+  if (troubles.length === 0) return [];
+  const count = `${grouped(troubles.length)} at the end of the last execution`;
+  const lines = troubles
+    .slice(0, mostTroubles)
+    .map(({ text, since }): Line => ["", visible(`${text} (since ${minuteText(since)})`)]);
+  if (troubles.length > mostTroubles) {
+    const all = command("jobs", "show", lastResult?.id ?? job);
+    lines.push(["", visible(`the first ${mostTroubles}; \`${all}\` lists more`)]);
+  }
+  return [["troubles", count], ...lines];
 }
 
 function runsText({ total, states, damaged }: RunsStanding, { paint }: Session): string {

@@ -1,16 +1,16 @@
 import { resolve } from "node:path";
 import { type Archive, findArchive, openArchive } from "../../archive/archive.ts";
 import { freeBytes } from "../../extract/fetch/disk-need.ts";
-import { exit, RunvaultError, worstExit } from "../../model/error.ts";
-import { type JobFile, readJobFiles } from "../../pipeline/file/job-files.ts";
+import { exit, type RunvaultError, worstExit } from "../../model/error.ts";
+import type { JobFile } from "../../pipeline/file/job-files.ts";
 import { diskOutlook, type JobHistory, jobHistory } from "../../pipeline/record/job-history.ts";
 import { jobsWithRecords } from "../../pipeline/record/read-records.ts";
 import { defaultArchive } from "../options/default-archive.ts";
 import { commandsToCopy } from "../output/command-to-copy.ts";
 import type { Session } from "../process/session.ts";
 import { ContentsCount } from "./archive-contents.ts";
-import { faultText } from "./check-report.ts";
 import { standingOf } from "./job-standing.ts";
+import { readJob } from "./read-job.ts";
 import { runsStanding } from "./runs-standing.ts";
 import { type Status, statusText } from "./status-text.ts";
 
@@ -27,8 +27,8 @@ interface Values {
  * too long, or never; 5 for damage.
  */
 export async function tellStatus(values: Values, session: Session): Promise<number> {
-  const job = values.file === undefined ? null : await jobIn(values.file, values.set, session);
-  if (job === "unsound") return exit.usage;
+  const job = values.file === undefined ? null : await readJob(values.file, values.set, session);
+  if (job === null && values.file !== undefined) return exit.usage;
   const now = new Date();
   const dir = job?.job.archive ?? values.archive ?? defaultArchive;
   const scratch = job === null ? values.scratch : job.job.scratch;
@@ -76,21 +76,4 @@ async function historiesOf(
   if (archive === null) return job === null ? [] : [{ job: job.job.name, ...none }];
   const names = job === null ? await jobsWithRecords(archive.layout, onDamage) : [job.job.name];
   return await Promise.all(names.map((name) => jobHistory(archive.layout, name, onDamage)));
-}
-
-/** The job of a file; what is wrong with one that has none is told on standard error. */
-async function jobIn(file: string, set: readonly string[], session: Session): Promise<JobFile | "unsound"> {
-  const { files, faults } = await readJobFiles([file], { env: session.terminal.env, set });
-  const all = [...faults, ...files.flatMap((one) => one.faults)].filter(({ level }) => level === "error");
-  const [read] = files;
-  if (all.length === 0 && read !== undefined && read.job !== null) return read.job;
-  if (session.json) {
-    const [first] = all;
-    throw new RunvaultError("invalid_argument", first?.message ?? "the job file has errors", {
-      place: { file: first?.file ?? file, ...(first?.line == null ? {} : { line: first.line }) },
-      hint: first?.hint ?? "`runvault check` tells all that is wrong with it.",
-    });
-  }
-  for (const fault of all) session.say(faultText(fault));
-  return "unsound";
 }

@@ -23,6 +23,7 @@ import { literalSecrets } from "./literal-secrets.ts";
 import { secretWarnings } from "./secret-warnings.ts";
 import { applySet, readSet, type SetOption } from "./set-option.ts";
 import { type JobVariable, uniqueVariables, variablesIn, withVariables } from "./variables.ts";
+import { withoutUnset } from "./without-unset.ts";
 
 /** A job file that can be run. */
 export interface JobFile {
@@ -65,6 +66,11 @@ export interface JobFilesOptions {
   readonly set?: readonly string[];
   /** Where relative paths begin, for files that will be elsewhere. Default: the folder of each. */
   readonly folder?: string;
+  /**
+   * What the job is read for. Only an execution needs the job's secrets; `reading` does without every variable that
+   * the archive can be looked at without. Default: execution.
+   */
+  readonly purpose?: "execution" | "units" | "reading";
 }
 
 /**
@@ -136,7 +142,7 @@ async function readContent(
   path: string,
   content: Awaited<ReturnType<typeof readText>>,
   sets: readonly SetOption[],
-  { env, folder = dirname(path) }: JobFilesOptions,
+  { env, folder = dirname(path), purpose = "execution" }: JobFilesOptions,
 ): Promise<Reading> {
   const failed = (...found: readonly TreeFault[]): Reading => ({
     file,
@@ -168,12 +174,16 @@ async function readContent(
       if (fault !== null) found.push(fault);
     }
   }
-  const { tree, faults: ofVariables } = withVariables(asWritten, env);
+  const replaced = withVariables(asWritten, env);
+  const { tree, faults: ofVariables } =
+    purpose === "reading" ? withoutUnset(replaced.tree, replaced.faults) : replaced;
   found.push(...ofVariables);
-  const parsed = jobSchema({ folder, env }).safeParse(plainOf(tree));
+  const place = { folder, env, withoutSecrets: purpose !== "execution" };
+  const parsed = jobSchema(place).safeParse(plainOf(tree));
   if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree, jobFileKind()));
   found.push(...literalSecrets(tree));
-  const described = parsed.success ? await readJobProfile(parsed.data, tree) : noProfile;
+  const isDescribed = parsed.success && purpose !== "reading";
+  const described = isDescribed ? await readJobProfile(parsed.data, tree) : noProfile;
   const job: JobFile | null = parsed.success
     ? {
         file,

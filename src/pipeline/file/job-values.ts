@@ -11,6 +11,8 @@ import { bytesPerSecondOf, mebibytesOf, millisecondsOf } from "../../model/text/
 export interface JobPlace {
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Whether variables that hold secrets need not be set here. */
+  readonly withoutSecrets?: boolean;
 }
 
 /** A time span. */
@@ -174,7 +176,7 @@ const notSet = { hint: "Set the variable, or correct its name." };
 const wrongAddress = { hint: "Set the variable to an address such as https://hooks.example.com/T0/B0." };
 
 /** Keys whose values are made by the place of the job file. */
-export function placedValues({ folder, env }: JobPlace) {
+export function placedValues({ folder, env, withoutSecrets = false }: JobPlace) {
   /** A file or folder, from the folder of the job file on → its absolute path. */
   const path = text(
     "must be a path",
@@ -210,13 +212,14 @@ export function placedValues({ folder, env }: JobPlace) {
 
   /** The name of a variable that is set. */
   const setVariable = text(variable, variablePattern, (name, raise) => {
-    if ((env[name] ?? "") === "") raise(mustBeSet, notSet);
+    if (!withoutSecrets && (env[name] ?? "") === "") raise(mustBeSet, notSet);
     return name;
   });
 
   /** The name of a variable that holds an http or https address: the address may be a secret, as those of hooks are. */
   const addressVariable = text(variable, variablePattern, (name, raise) => {
     const value = env[name] ?? "";
+    if (withoutSecrets) return name;
     if (value === "") raise(mustBeSet, notSet);
     else if (!isHttpAddress(value))
       raise("must name a variable that holds an http:// or https:// address", wrongAddress);

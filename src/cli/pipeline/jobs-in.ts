@@ -1,0 +1,47 @@
+import { findArchive } from "../../archive/archive.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { hintTextOf } from "../process/open-session.ts";
+import type { Session } from "../process/session.ts";
+import { readJob } from "./read-job.ts";
+
+interface Values {
+  readonly file: string | undefined;
+  readonly archive?: string | undefined;
+  readonly set: readonly string[];
+}
+
+/** Where the records of jobs are. */
+export interface JobsIn {
+  readonly archive: string;
+  /** The job of the file; null without one. */
+  readonly job: string | null;
+  /** Its hints name commands that work in this archive. */
+  readonly session: Session;
+}
+
+/**
+ * The archive whose records are meant: that of the job file, the one that was named, or the current folder. There is no
+ * other default: `./archive` may well be the archive of another job. Null for a job file with errors, once they are
+ * printed.
+ */
+export async function jobsIn({ file, archive, set }: Values, session: Session): Promise<JobsIn | null> {
+  if (file !== undefined) {
+    const job = await readJob(file, set, session);
+    if (job === null) return null;
+    const { name, archive: dir } = job.job;
+    return { archive: dir, job: name, session: sessionIn(dir, session) };
+  }
+  if (archive !== undefined) return { archive, job: null, session: sessionIn(archive, session) };
+  const isHere = await findArchive(".").then(
+    (found) => found !== null,
+    () => false,
+  );
+  if (isHere) return { archive: ".", job: null, session: sessionIn(".", session) };
+  throw new RunvaultError("invalid_argument", "this folder is not an archive, and no job is named", {
+    hint: "Name the job file, as in `runvault jobs nightly.yaml`, or give --archive DIR.",
+  });
+}
+
+function sessionIn(archive: string, session: Session): Session {
+  return { ...session, toCopy: hintTextOf({ archive }, session.terminal) };
+}

@@ -1,0 +1,29 @@
+import { RunvaultError } from "../../model/error.ts";
+import { type JobFile, readJobFiles } from "../../pipeline/file/job-files.ts";
+import type { Session } from "../process/session.ts";
+import { faultText } from "./check-report.ts";
+
+/**
+ * The job of a file, for commands that look at its archive alone, without the job's secrets. Null where the file has
+ * errors: they are printed on standard error, or in JSON the first of them is thrown.
+ */
+export async function readJob(
+  file: string,
+  set: readonly string[],
+  session: Session,
+): Promise<JobFile | null> {
+  const { env } = session.terminal;
+  const { files, faults } = await readJobFiles([file], { env, set, purpose: "reading" });
+  const all = [...faults, ...files.flatMap((one) => one.faults)].filter(({ level }) => level === "error");
+  const job = files[0]?.job ?? null;
+  if (all.length === 0 && job !== null) return job;
+  if (session.json) {
+    const [first] = all;
+    throw new RunvaultError("invalid_argument", first?.message ?? "the job file has errors", {
+      place: { file: first?.file ?? file, ...(first?.line == null ? {} : { line: first.line }) },
+      hint: first?.hint ?? "`runvault check` lists everything that is wrong with it.",
+    });
+  }
+  for (const fault of all) session.say(faultText(fault));
+  return null;
+}
