@@ -76,12 +76,18 @@ function standingText(line: RunLine, paint: Session["paint"]): string {
 }
 
 function afterText({ what, out, result, rows, seconds, error, verdict }: AfterLine): string {
-  const names = { verify: "verification", reconcile: "reconciliation of", export: "export" };
+  const names = {
+    verify: "verification",
+    reconcile: "reconciliation of",
+    report: "report of",
+    export: "export",
+  };
   const name = `${names[what]} ${visible(out ?? "")}`.trimEnd();
   if (result === "unchanged") return `${name}: unchanged\n`;
   if (result === "failed") return `${name}: failed: ${visible(error?.message ?? "")}\n`;
   if (verdict !== undefined) return `${name}: ${verdict} in ${tookText(seconds * 1000)}\n`;
-  const counted = rows === null ? "sound" : `${grouped(rows)} ${plural(rows, "row")}`;
+  const counted =
+    what === "report" ? "written" : rows === null ? "sound" : `${grouped(rows)} ${plural(rows, "row")}`;
   return `${name}: ${counted} in ${tookText(seconds * 1000)}\n`;
 }
 

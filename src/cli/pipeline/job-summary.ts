@@ -48,13 +48,16 @@ function runsText(file: JobFile): string {
 }
 
 function thenText(file: JobFile): string {
-  const { verify, reconcile, exports } = file.job.after;
+  const { verify, reconcile, reports, exports } = file.job.after;
   const exported = exports.map(
     (one, index) =>
       `export ${exportText(file, one, index)} to ${asWritten(file, "after", "exports", index, "out")}`,
   );
   const reconciled = reconcile === undefined ? [] : ["reconcile what was committed"];
-  return [`verify ${listText(file, verify, "after", "verify")}`, ...reconciled, ...exported].join("; ");
+  const reported =
+    reports === undefined ? [] : [`write reports to ${asWritten(file, "after", "reports", "out")}`];
+  const verified = `verify ${listText(file, verify, "after", "verify")}`;
+  return [verified, ...reconciled, ...reported, ...exported].join("; ");
 }
 
 function exportText(file: JobFile, { tables, symbols }: JobExport, index: number): string {

@@ -165,7 +165,7 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
     );
   }
   for (const { what, out, result: came, rows, seconds, error, verdict } of told.after) {
-    const names = { verify: "verified", reconcile: "reconciled", export: "exported" };
+    const names = { verify: "verified", reconcile: "reconciled", report: "reported", export: "exported" };
     const name = `${names[what]} ${out ?? ""}`.trimEnd();
     const said = verdict !== undefined ? `: ${verdict}` : came === "done" ? "" : `: ${came}`;
     const of = rows === null ? "" : `, ${count(rows, "row")}`;

@@ -31,6 +31,8 @@ export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<
   const looks: Promise<Target>[] = after.exports.map((one, index) =>
     lookAtExport(file, one, ["after", "exports", index, "out"]),
   );
+  const { reports } = after;
+  if (reports !== undefined) looks.push(lookAtReports(file, reports.out));
   const address = (path: KeyPath, written: string | undefined) => {
     if (written !== undefined) looks.push(lookAtAddress(file, path, written, means));
   };
@@ -38,8 +40,16 @@ export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<
   address(["notify", "heartbeat", "url_env"], heartbeat && env[heartbeat.url_env]);
   address(["notify", "webhook", "url_env"], webhook && env[webhook.url_env]);
   if (command !== undefined) looks.push(lookAtCommand(file, command[0] ?? "", means));
-  const instruments = after.reconcile?.instruments;
-  if (instruments !== undefined) looks.push(lookAtInstruments(file, instruments));
+  const instruments: readonly (readonly [string | undefined, ...KeyPath])[] = [
+    [after.reconcile?.instruments, "after", "reconcile", "instruments"],
+    [reports?.instruments, "after", "reports", "instruments"],
+    ...after.exports.map(
+      (one, index) => [one.instruments, "after", "exports", index, "instruments"] as const,
+    ),
+  ];
+  for (const [named, ...path] of instruments) {
+    if (named !== undefined) looks.push(lookAtInstruments(file, named, path));
+  }
   if (metrics?.textfile !== undefined) looks.push(lookAtTextfile(file, metrics.textfile));
   address(["metrics", "pushgateway"], metrics?.pushgateway);
   return await Promise.all(looks);
@@ -55,8 +65,21 @@ async function lookAtExport(file: JobFile, one: JobExport, path: KeyPath): Promi
   const isFile =
     one.format === "duckdb" ||
     (one.partition === undefined && one.tables !== "all" && one.tables.length === 1);
-  const there = await kindOf(one.out);
-  const wanted = isFile ? "file" : "folder";
+  return await lookAtOut(file, one.out, isFile ? "file" : "folder", path);
+}
+
+async function lookAtReports(file: JobFile, out: string): Promise<Target> {
+  return await lookAtOut(file, out, "folder", ["after", "reports", "out"]);
+}
+
+async function lookAtOut(
+  file: JobFile,
+  out: string,
+  wanted: "file" | "folder",
+  path: KeyPath,
+): Promise<Target> {
+  const isFile = wanted === "file";
+  const there = await kindOf(out);
   if (there !== null && there !== wanted) {
     const finding = wrong(
       file,
@@ -66,7 +89,7 @@ async function lookAtExport(file: JobFile, one: JobExport, path: KeyPath): Promi
     );
     return target(path, `a ${there} is in its place`, finding);
   }
-  const folder = isFile ? dirname(one.out) : one.out;
+  const folder = isFile ? dirname(out) : out;
   const look = await lookAtFolder(folder);
   if (look.fault === null) {
     const made = look.isThere ? "can be written" : "its folder will be made";
@@ -87,8 +110,7 @@ async function kindOf(path: string): Promise<"file" | "folder" | "pipe or device
 }
 
 /** It is read, as a mistake in it would fail each night that commits a run. */
-async function lookAtInstruments(file: JobFile, instruments: string): Promise<Target> {
-  const path: KeyPath = ["after", "reconcile", "instruments"];
+async function lookAtInstruments(file: JobFile, instruments: string, path: KeyPath): Promise<Target> {
   try {
     const { entries } = await readInstruments(instruments);
     return target(

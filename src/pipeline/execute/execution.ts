@@ -49,6 +49,7 @@ import {
 import { expiringRuns, freeBytesOf, nightSeen } from "./night-seen.ts";
 import type { PatientGateway } from "./patient-gateway.ts";
 import { reconcileRun } from "./reconcile-run.ts";
+import { reportRun, unreported } from "./report-run.ts";
 import { runLine } from "./run-line.ts";
 import type { StopClock } from "./stop-clock.ts";
 import { verifyChanged } from "./verify-changed.ts";
@@ -238,7 +239,7 @@ export class Execution {
   /** What is done behind the commits: nothing of it undoes them. */
   async *after(): AsyncGenerator<JobEvent, void> {
     const { file, means, archive, stop, before, record } = this.#input;
-    const { verify, reconcile, exports } = file.job.after;
+    const { verify, reconcile, reports, exports } = file.job.after;
     if (this.#runs === null) return;
     const changed = this.#lines.filter(({ result }) => result === "archived");
     if (verify !== "nothing" && changed.length > 0) {
@@ -254,6 +255,16 @@ export class Execution {
       const ref = { instanceId: instance, runId: run };
       yield* this.#step({ what: "reconcile", out: formatRun(ref) }, () =>
         reconcileRun(archive, ref, reconcile!, stop.signal),
+      );
+    }
+    const pages = [
+      ...changed.map(({ instance, run }) => ({ instanceId: instance, runId: run })),
+      ...unreported(before.troubles),
+    ];
+    for (const run of reports === undefined ? [] : new Map(pages.map((ref) => [keyOf(ref), ref])).values()) {
+      const { tool, clock } = means;
+      yield* this.#step({ what: "report", out: formatRun(run) }, () =>
+        reportRun(archive, run, reports!, { signal: stop.signal, tool, at: isoOf(clock()) }),
       );
     }
     const runs = this.#runs.all.filter((run) => this.#held.has(keyOf(run)));

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
+import { analysedTables } from "../../analytics/analysed-tables.ts";
 import { exportTables } from "../../analytics/export/export.ts";
 import { ExportSession } from "../../analytics/export/export-session.ts";
+import type { InstrumentsFile } from "../../analytics/instruments/read-instruments.ts";
 import type { Archive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { provenView } from "../../archive/manifest/table-view.ts";
@@ -12,6 +14,7 @@ import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { JobExport } from "../file/job-schema.ts";
 import type { AfterLine } from "../record/job-record.ts";
+import { jobInstruments } from "./job-instruments.ts";
 
 export interface JobExportInput {
   readonly archive: Archive;
@@ -41,9 +44,12 @@ export async function jobExport(input: JobExportInput): Promise<Exported> {
   try {
     await archive.refresh();
     const manifests = await manifestsOf(input);
-    const chosen = one.tables === "all" ? tables : tables.filter(({ name }) => one.tables.includes(name));
+    const names = new Set<string>(one.tables === "all" ? tables.map(({ name }) => name) : one.tables);
+    if (one.with_analytics) for (const name of analysedTables) names.add(name);
+    const chosen = tables.filter(({ name }) => names.has(name));
+    const instruments = await jobInstruments("after.exports.N.instruments", one.instruments);
     const from = one.last === undefined ? undefined : began - one.last.ns;
-    const fingerprint = fingerprintOf(archive, one, chosen, manifests, from);
+    const fingerprint = fingerprintOf(archive, one, { chosen, instruments }, manifests, from);
     if (isMadeOf(out, fingerprint) && (await isThere(one.out)))
       return { out, result: "unchanged", rows: null, fingerprint, error: null };
     await using session = await ExportSession.open(archive, {
@@ -60,6 +66,7 @@ export async function jobExport(input: JobExportInput): Promise<Exported> {
       out: one.out,
       force: true,
       partition: one.partition ?? null,
+      analytics: one.with_analytics ? { instruments } : undefined,
       outside: archive.dir,
       step,
     });
@@ -95,7 +102,10 @@ async function manifestsOf({ archive, runs }: JobExportInput): Promise<readonly 
 function fingerprintOf(
   archive: Archive,
   one: JobExport,
-  chosen: readonly Table[],
+  {
+    chosen,
+    instruments,
+  }: { readonly chosen: readonly Table[]; readonly instruments: InstrumentsFile | null },
   manifests: readonly Manifest[],
   from: Nanoseconds | undefined,
 ): string {
@@ -103,6 +113,7 @@ function fingerprintOf(
   const add = (...parts: unknown[]) => void hash.update(`${JSON.stringify(parts)}\n`);
   const { format, partition = null, decimals, symbols = null } = one;
   add("export 1", archive.id, one.out, format, partition, decimals, symbols);
+  if (one.with_analytics) add("analytics", instruments?.entries ?? null);
   let isCut = false;
   for (const { name } of chosen) {
     add(name, archive.exactTypes(name));

@@ -33,6 +33,7 @@ export function nightSeen(input: NightInput): NightSeen {
   return {
     ...{ at: result.at, begin, exit: result.exit, error: result.error, runs: lines, after },
     reconciles: job.after.reconcile !== undefined,
+    reports: job.after.reports !== undefined,
     looked: lookedBy(input),
     unproven: (runs?.all ?? []).flatMap((run) => unprovenOf(run, held.get(keyOf(run)), input)),
     expiring:

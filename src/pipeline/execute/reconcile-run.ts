@@ -1,5 +1,4 @@
 import { exactOf } from "../../analytics/instruments/instrument.ts";
-import { type InstrumentsFile, readInstruments } from "../../analytics/instruments/read-instruments.ts";
 import { reconcile } from "../../analytics/reconcile/reconcile.ts";
 import type { Archive } from "../../archive/archive.ts";
 import { RunvaultError } from "../../model/error.ts";
@@ -8,6 +7,7 @@ import type { RunRef } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { JobReconciliation } from "../file/job-schema.ts";
 import type { AfterLine } from "../record/job-record.ts";
+import { jobInstruments } from "./job-instruments.ts";
 
 /** What a reconciliation came to, as the record keeps it. */
 export type Reconciled = Required<Pick<AfterLine, "verdict" | "rows">> & {
@@ -22,7 +22,7 @@ export async function reconcileRun(
   signal: AbortSignal,
 ): Promise<Reconciled> {
   const { report } = await reconcile(archive, [run], {
-    instruments: instruments === undefined ? null : await instrumentsOf(instruments),
+    instruments: await jobInstruments("after.reconcile.instruments", instruments),
     ...{ accounting, order, signal },
     tolerance: tolerance === undefined ? null : exactOf(tolerance),
     memoryLimitMb: 512,
@@ -44,18 +44,4 @@ export async function reconcileRun(
     },
   );
   return { verdict, rows, error };
-}
-
-/** The record keeps what happened, not where: the message names the file. */
-async function instrumentsOf(file: string): Promise<InstrumentsFile> {
-  try {
-    return await readInstruments(file);
-  } catch (thrown) {
-    const { code, message, hint, place } = RunvaultError.from(thrown);
-    const line = place.line === undefined ? "" : `:${place.line}`;
-    throw new RunvaultError(code, `after.reconcile.instruments, ${file}${line}: ${message}`, {
-      ...{ cause: thrown, place },
-      ...(hint === undefined ? {} : { hint }),
-    });
-  }
 }

@@ -24,7 +24,7 @@ export interface FaultOfFile {
 
 /** A text of a file that no other may have. */
 interface Claim {
-  readonly what: "job name" | "export target" | "metrics file";
+  readonly what: "job name" | "export target" | "reports folder" | "metrics file";
   readonly file: string;
   readonly path: KeyPath;
   readonly node: ScalarNode;
@@ -89,6 +89,7 @@ function claimsOf({ file, folder, tree }: FileBeside): readonly Claim[] {
   return [
     ...claim("job name", ["name"]),
     ...outs.flatMap((_, index) => claim("export target", ["after", "exports", index, "out"])),
+    ...claim("reports folder", ["after", "reports", "out"]),
     ...claim("metrics file", ["metrics", "textfile"]),
   ];
 }

@@ -46,6 +46,9 @@ export type Job = z.output<ReturnType<typeof jobSchema>>;
 /** How a job reconciles what it committed. */
 export type JobReconciliation = NonNullable<Job["after"]["reconcile"]>;
 
+/** The reports of a job. */
+export type JobReports = NonNullable<Job["after"]["reports"]>;
+
 /** One export of a job. */
 export type JobExport = Job["after"]["exports"][number];
 
@@ -234,6 +237,16 @@ export function jobSchema(place: JobPlace) {
       "prices, quantities and money as decimals or doubles",
       "double",
     ),
+    with_analytics: key(
+      trueOrFalse.default(false),
+      "duckdb: also round_trips, matches and positions, and the macros of `runvault query`, with the tables that they read",
+      true,
+    ),
+    instruments: key(
+      path.optional(),
+      "file that describes the instruments of with_analytics; docs/instruments.md has its form",
+      "instruments.yaml",
+    ),
   }).transform((value, context) => {
     const { partition, tables: chosen } = value;
     const isOneTable = partition === undefined && chosen !== "all" && chosen.length === 1;
@@ -253,6 +266,13 @@ export function jobSchema(place: JobPlace) {
         "does not go with duckdb, which is one file",
         "Leave it out, or give another format.",
       );
+    }
+    if (value.with_analytics && format !== "duckdb")
+      return raise("with_analytics", "needs a database", "Write `format: duckdb`, or leave it out.");
+    const part = (["symbols", "last"] as const).find((one) => value[one] !== undefined);
+    if (value.with_analytics && part !== undefined) {
+      const hint = `Leave out ${part}: trades of a part of the rows would be wrong.`;
+      return raise("with_analytics", `does not go with ${part}`, hint);
     }
     return { ...value, format };
   });
@@ -284,6 +304,20 @@ export function jobSchema(place: JobPlace) {
     ),
   });
 
+  const reports = map({
+    out: key(path, "folder of the pages; a page that is there is replaced", "/data/reports"),
+    fill: key(
+      trueOrFalse.default(false),
+      "whether days without rows repeat the last equity, for markets that never close",
+      true,
+    ),
+    instruments: key(
+      path.optional(),
+      "file that describes the instruments; docs/instruments.md has its form",
+      "instruments.yaml",
+    ),
+  });
+
   const after = map({
     verify: key(
       oneOf(["nothing", "changed", "deep"]).default("changed"),
@@ -294,6 +328,11 @@ export function jobSchema(place: JobPlace) {
       reconciliation.optional(),
       "reconcile the runs that this execution committed; the job fails if books do not balance",
       { instruments: "instruments.yaml" },
+    ),
+    reports: key(
+      reports.optional(),
+      "runs that this execution committed get a page, as `runvault report` writes it: OUT/INSTANCE/RUN.html",
+      { out: "/data/reports" },
     ),
     exports: key(
       z.array(oneExport, { error: "must be a list of exports" }).prefault([]),

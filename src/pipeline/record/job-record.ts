@@ -110,12 +110,12 @@ export const runLineSchema = z.strictObject({
 });
 export type RunLine = z.infer<typeof runLineSchema>;
 
-/** An export, the verification, or the reconciliation of a run, behind the commits. */
+/** A step after the commits: an export, the verification, or the reconciliation or report of a run. */
 export const afterLineSchema = z.strictObject({
   kind: z.literal("after"),
   at: instant,
-  what: z.enum(["verify", "reconcile", "export"]),
-  /** Name of the export's file or folder, without the folders above; INSTANCE/RUN of a reconciliation; null for a verification. */
+  what: z.enum(["verify", "reconcile", "report", "export"]),
+  /** Name of the export's file or folder, without the folders above; INSTANCE/RUN of a reconciliation or report; null for a verification. */
   out: z.string().nullable(),
   result: z.enum(["done", "unchanged", "failed"]),
   rows: count.nullable(),

@@ -45,6 +45,8 @@ export interface NightSeen {
   readonly after: readonly AfterLine[] | null;
   /** Whether the job reconciles the runs that it commits. */
   readonly reconciles: boolean;
+  /** Whether it writes reports of them. */
+  readonly reports: boolean;
   /**
    * Whether the execution found out how a run stands: worked on it to the end, found it unchanged, or found that it is no
    * longer among those of the job. False where the list of its instance did not come, or the deadline came first.
@@ -186,7 +188,8 @@ function isJudged(
       const keys = tried?.map((line) => afterKey(line)) ?? [];
       // the books of a run are looked at when it was committed, and stay as they are until then
       if (instance !== null && run !== null) {
-        return keys.includes(key) || gone.has(idOf(instance, run)) || !night.reconciles;
+        const isAsked = key.startsWith("after:report:") ? night.reports : night.reconciles;
+        return keys.includes(key) || gone.has(idOf(instance, run)) || !isAsked;
       }
       // an export that is no longer in the file is over as well, once the others are made
       return keys.includes(key) || (night.after !== null && night.error === null);
@@ -270,10 +273,11 @@ function afterTrouble(at: string, line: AfterLine): Trouble {
   const subjects = {
     verify: "the verification",
     reconcile: `the reconciliation of ${out ?? "a run"}`,
+    report: `the report of ${out ?? "a run"}`,
     export: `the export to ${out ?? "its file"}`,
   };
   const subject = subjects[what];
-  const run = what === "reconcile" && out !== null ? parseRun(out) : null;
+  const run = (what === "reconcile" || what === "report") && out !== null ? parseRun(out) : null;
   return {
     ...made(at, "after", null, {
       ...(run === null ? {} : { instance: run.instanceId, run: run.runId }),

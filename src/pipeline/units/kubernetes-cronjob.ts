@@ -224,6 +224,8 @@ function mountsOf({ file }: UnitPlan): {
   volume("archive", "the archive", archive, ["archive"]);
   if (scratch !== undefined) volume("scratch", "scratch, which outlives an attempt", scratch, ["scratch"]);
   // what is replaced by renaming needs the folder around it
+  if (after.reports !== undefined)
+    volume("reports", "reports", after.reports.out, ["after", "reports", "out"]);
   for (const [index, { out }] of after.exports.entries()) {
     volume(`export-${index}`, "an export", dirname(out), ["after", "exports", index, "out"]);
   }

@@ -43,7 +43,15 @@ function line(
 function seen(more: Partial<NightSeen> = {}): NightSeen {
   return {
     ...{ at: at(0), begin: { job: "nightly" }, exit: 0, error: null, runs: [], after: [] },
-    ...{ looked: () => true, reconciles: true, unproven: [], expiring: [], missed: [], died: [] },
+    ...{
+      looked: () => true,
+      reconciles: true,
+      reports: true,
+      unproven: [],
+      expiring: [],
+      missed: [],
+      died: [],
+    },
     disk: { freeBytes: 1e12, nights: null },
     ...more,
   };
