@@ -136,7 +136,7 @@ const folders = {
     ],
   },
   "archive/upkeep": {
-    doors: ["collect-garbage", "garbage", "old-runs", "remove", "replace-links"],
+    doors: ["collect-garbage", "garbage", "old-runs", "remove", "replace-links", "run-bytes"],
     within: ["remove-own", "unnamed-files"],
   },
   "archive/verify": {
@@ -371,7 +371,7 @@ const folders = {
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {
-    doors: ["cron", "job-files", "job-json-schema", "job-schema"],
+    doors: ["cron", "job-files", "job-json-schema", "job-schema", "takes-run"],
     within: ["job-values", "zone-clock"],
   },
   "pipeline/execute": {

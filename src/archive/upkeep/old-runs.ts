@@ -1,5 +1,5 @@
 import type { RunRef } from "../../model/source.ts";
-import { wallClock } from "../../model/time.ts";
+import { type Nanoseconds, wallClock } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
 import { consistentRuns, type FoundRun } from "../manifest/found-runs.ts";
 import type { Manifest, TableState } from "../manifest/manifest.ts";
@@ -16,7 +16,7 @@ export interface OldRunsChoice {
 }
 
 export type OldRun =
-  | { readonly kind: "remove"; readonly run: RunRef }
+  | { readonly kind: "remove"; readonly run: RunRef; readonly end: Nanoseconds }
   /** Old enough, and stays because of its state. */
   | { readonly kind: "spared"; readonly run: RunRef; readonly state: TableState | "pending" }
   /** A run whose end lies in the future. */
@@ -57,7 +57,7 @@ export async function* oldRuns(
     const { instanceId, runId } = manifest;
     const run = { instanceId, runId };
     const state = pending.has(keyOf(run)) ? "pending" : manifest.state;
-    yield anyState || state === "COMPLETE" ? { kind: "remove", run } : { kind: "spared", run, state };
+    yield anyState || state === "COMPLETE" ? { kind: "remove", run, end } : { kind: "spared", run, state };
   }
 }
 

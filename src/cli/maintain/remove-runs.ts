@@ -1,13 +1,9 @@
-import { join } from "node:path";
 import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { FoundRun } from "../../archive/manifest/found-runs.ts";
-import { ownFoldersOf } from "../../archive/storage/own-names.ts";
-import { lstatOrNull, requireRealFolder } from "../../archive/storage/real-folder.ts";
 import { oldRuns } from "../../archive/upkeep/old-runs.ts";
 import { removeRun, requireRemovable } from "../../archive/upkeep/remove.ts";
-import { entriesIn } from "../../archive/verify/verify-places.ts";
+import { runBytes } from "../../archive/upkeep/run-bytes.ts";
 import { exit, RunvaultError, worstExit } from "../../model/error.ts";
-import { tableNames } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
@@ -63,7 +59,7 @@ export async function removeOlder(
     else if (old.kind === "future") future += 1;
     else {
       try {
-        spared.push({ ...old.run, bytes: await bytesOf(archive, old.run), state: old.state });
+        spared.push({ ...old.run, bytes: await runBytes(archive, old.run), state: old.state });
       } catch (error) {
         statuses.push(session.failure(error));
       }
@@ -77,24 +73,6 @@ export async function removeOlder(
     );
   }
   return worstExit([...statuses, await removeChosen(archive, chosen, spared, values, session)]);
-}
-
-/**
- * What goes from the disk with a run: the bytes of its files as they are, whatever a manifest says of them, and whether or
- * not there is one. Links in `tables/` are the same files again, and a journal is none that a commit takes up.
- */
-async function bytesOf({ layout }: Archive, run: RunRef): Promise<number> {
-  const linked = new Set<string>(tableNames.map((table) => layout.tableDir(table, run)));
-  let bytes = 0;
-  for (const { folder, isOwn } of ownFoldersOf(layout, run)) {
-    if (linked.has(folder) || !(await requireRealFolder(layout, folder))) continue;
-    for (const { name } of await entriesIn(folder)) {
-      if (!isOwn(name) || name === "journal.ndjson") continue;
-      const found = await lstatOrNull(join(folder, name));
-      if (found?.isFile()) bytes += found.size;
-    }
-  }
-  return bytes;
 }
 
 function unreadable({ damage }: FoundRun): RunvaultError {
@@ -120,7 +98,7 @@ async function removeChosen(
       session.signal.throwIfAborted();
       await requireRemovable(archive, run);
       const { instanceId, runId } = run;
-      const removed = { instanceId, runId, bytes: await bytesOf(archive, run) };
+      const removed = { instanceId, runId, bytes: await runBytes(archive, run) };
       if (!dryRun) {
         const foreign = await removeRun(archive, run, { step: killStep(session.terminal.env) });
         for (const path of foreign) session.note(`kept ${path}: the archive did not make it`);

@@ -7,7 +7,7 @@ import { countsText } from "./counts-text.ts";
 export function connectedLines({ gateway, archive, targets }: ConnectedJob): readonly string[] {
   const lines = [
     `gateway: ${gatewayText(gateway)}`,
-    `archive: ${archiveText(archive)}`,
+    `archive: ${archiveText(archive, gateway)}`,
     ...targets.map(({ key, words }) => `${key}: ${words}`),
   ];
   return lines.map((line, index) => `${(index === 0 ? "found" : "").padEnd(8)}${line}`);
@@ -20,13 +20,22 @@ function gatewayText(gateway: ConnectedJob["gateway"]): string {
   return `${countText(instances, "instance")}; ${countText(runs, "run")} of this job${which}`;
 }
 
-function archiveText({ isUsable, format, freeBytes }: ConnectedJob["archive"]): string {
+function archiveText(
+  { isUsable, format, freeBytes }: ConnectedJob["archive"],
+  gateway: ConnectedJob["gateway"],
+): string {
   const what = !isUsable
     ? "cannot be used"
     : format === null
       ? "will be made"
       : `is there, format ${format}, and can be written`;
-  return freeBytes === null ? what : `${what}; ${byteText(freeBytes)} free`;
+  const needed = gateway?.neededBytes ?? null;
+  const parts = [
+    what,
+    ...(needed === null || needed === 0 ? [] : [`the pending runs need about ${byteText(needed)}`]),
+    ...(freeBytes === null ? [] : [`${byteText(freeBytes)} free`]),
+  ];
+  return parts.join("; ");
 }
 
 /** The same for programs. */

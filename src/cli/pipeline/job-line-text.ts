@@ -75,20 +75,28 @@ function standingText(line: RunLine, paint: Session["paint"]): string {
   }
 }
 
-function afterText({ what, out, result, rows, seconds, error, verdict }: AfterLine): string {
+function afterText({ what, out, result, rows, seconds, error, verdict, removed }: AfterLine): string {
   const names = {
     verify: "verification",
     reconcile: "reconciliation of",
     report: "report of",
+    keep: "retention",
     export: "export",
   };
   const name = `${names[what]} ${visible(out ?? "")}`.trimEnd();
   if (result === "unchanged") return `${name}: unchanged\n`;
   if (result === "failed") return `${name}: failed: ${visible(error?.message ?? "")}\n`;
+  if (removed !== undefined) return `${name}: ${removedText(removed)} in ${tookText(seconds * 1000)}\n`;
   if (verdict !== undefined) return `${name}: ${verdict} in ${tookText(seconds * 1000)}\n`;
   const counted =
     what === "report" ? "written" : rows === null ? "sound" : `${grouped(rows)} ${plural(rows, "row")}`;
   return `${name}: ${counted} in ${tookText(seconds * 1000)}\n`;
+}
+
+/** What retention removed. */
+export function removedText({ runs, bytes, garbage }: NonNullable<AfterLine["removed"]>): string {
+  const unneeded = garbage === 0 ? "" : `, and ${byteText(garbage)} that no run needed`;
+  return `removed ${countText(runs, "run")}, ${byteText(bytes)}${unneeded}`;
 }
 
 function resultText(job: string, line: ResultLine): string {

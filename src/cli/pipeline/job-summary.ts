@@ -57,7 +57,14 @@ function thenText(file: JobFile): string {
   const reported =
     reports === undefined ? [] : [`write reports to ${asWritten(file, "after", "reports", "out")}`];
   const verified = `verify ${listText(file, verify, "after", "verify")}`;
-  return [verified, ...reconciled, ...reported, ...exported].join("; ");
+  const kept = [
+    ["runs", "remove runs that ended longer ago than"],
+    ["disk", "keep the archive below"],
+  ].flatMap(([key = "", words]) => {
+    const written = asWritten(file, "keep", key);
+    return written === "" ? [] : [`${words} ${written}`];
+  });
+  return [verified, ...reconciled, ...reported, ...kept, ...exported].join("; ");
 }
 
 function exportText(file: JobFile, { tables, symbols }: JobExport, index: number): string {

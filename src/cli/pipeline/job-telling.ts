@@ -2,6 +2,7 @@ import type { ListFinding } from "../../extract/choose/list-finding.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { grouped } from "../../model/text/number-text.ts";
+import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { PlannedJob, PlannedJobRun } from "../../pipeline/execute/plan-job.ts";
 import type { RecordLine } from "../../pipeline/record/job-record.ts";
@@ -68,8 +69,12 @@ export class JobTelling {
   /** What an execution would come to. */
   async planned(job: string, totals: PlannedJob): Promise<void> {
     this.#add(job);
-    const { counts, neededBytes, freeBytes, fits } = totals;
+    const { counts, neededBytes, freeBytes, fits, toRemove } = totals;
     const words = countsText(counts);
+    const old =
+      toRemove.runs === 0
+        ? ""
+        : `; ${countText(toRemove.runs, "old run")} to remove, ${byteText(toRemove.bytes)}`;
     const room = fits ? "" : ", which is not enough";
     await this.#stream.tell(
       "totals_planned",
@@ -77,7 +82,7 @@ export class JobTelling {
       () =>
         this.#session.globals.quiet && fits
           ? ""
-          : `${job}: ${words}; about ${byteText(neededBytes)} of disk needed, ${byteText(freeBytes)} free${room}; nothing was written\n`,
+          : `${job}: ${words}; about ${byteText(neededBytes)} of disk needed, ${byteText(freeBytes)} free${room}${old}; nothing was written\n`,
     );
   }
 

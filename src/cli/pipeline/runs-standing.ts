@@ -8,6 +8,7 @@ import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Job } from "../../pipeline/file/job-schema.ts";
+import { takesRun } from "../../pipeline/file/takes-run.ts";
 import type { JobHistory } from "../../pipeline/record/job-history.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 
@@ -79,7 +80,7 @@ export async function runsStanding(archive: Archive | null, means: Means): Promi
   await archive.manifestFiles();
   for await (const { run, manifest, damage } of consistentRuns(archive)) {
     signal.throwIfAborted();
-    if (job !== null && !takes(job, run)) continue;
+    if (job !== null && !takesRun(job, run)) continue;
     standing.total += 1;
     if (manifest === null) {
       standing.damaged += 1;
@@ -98,13 +99,6 @@ export async function runsStanding(archive: Archive | null, means: Means): Promi
   unproven.sort((a, b) => (a.since < b.since ? -1 : 1));
   expiring.sort((a, b) => (a.forgottenAt < b.forgottenAt ? -1 : 1));
   return standing;
-}
-
-/** Whether a run is one of those that a job archives, by its name. */
-function takes({ run: one, runs }: Job, { instanceId, runId }: RunRef): boolean {
-  if (one !== undefined) return one.instanceId === instanceId && one.runId === runId;
-  if (runs === undefined || !runs.instances.some((pattern) => pattern.matches(instanceId))) return false;
-  return !runs.exclude.some(({ instance, run }) => instance.matches(instanceId) && run.matches(runId));
 }
 
 function unprovenOf(manifest: Manifest, now: Date, command: CommandToCopy): UnprovenRun | null {

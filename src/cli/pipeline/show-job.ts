@@ -23,6 +23,7 @@ import { minuteText } from "../output/minute-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 import { countsText } from "./counts-text.ts";
+import { removedText } from "./job-line-text.ts";
 import { executionJson, stateWords } from "./list-jobs.ts";
 
 interface Values {
@@ -164,10 +165,23 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
       ...errorLines(result.error, session, "error"),
     );
   }
-  for (const { what, out, result: came, rows, seconds, error, verdict } of told.after) {
-    const names = { verify: "verified", reconcile: "reconciled", report: "reported", export: "exported" };
+  for (const { what, out, result: came, rows, seconds, error, verdict, removed } of told.after) {
+    const names = {
+      verify: "verified",
+      reconcile: "reconciled",
+      report: "reported",
+      keep: "kept",
+      export: "exported",
+    };
     const name = `${names[what]} ${out ?? ""}`.trimEnd();
-    const said = verdict !== undefined ? `: ${verdict}` : came === "done" ? "" : `: ${came}`;
+    const said =
+      removed !== undefined
+        ? `: ${removedText(removed)}`
+        : verdict !== undefined
+          ? `: ${verdict}`
+          : came === "done"
+            ? ""
+            : `: ${came}`;
     const of = rows === null ? "" : `, ${count(rows, "row")}`;
     lines.push(
       ["then", visible(`${name}${said}${of}, ${tookText(seconds * 1000)}`)],

@@ -19,7 +19,7 @@ export interface ConnectedJob {
 
 /**
  * Looks whether all that a job file names is there and can be used: gateway, archive, and what is written and told. Asks
- * the gateway for its lists alone; writes nothing, and sends nothing to anybody else. What is wrong is in what it gives;
+ * the gateway for its lists, and for facts of the first runs with work; writes nothing, and sends nothing to anybody else. What is wrong is in what it gives;
  * throws only when it is stopped.
  */
 export async function connectJob(file: JobFile, means: LookMeans): Promise<ConnectedJob> {

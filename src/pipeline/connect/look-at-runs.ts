@@ -1,6 +1,7 @@
 import type { Archive } from "../../archive/archive.ts";
 import { concernsAll } from "../../extract/choose/named-runs.ts";
 import type { RunLists } from "../../extract/choose/run-lists.ts";
+import type { Gateway } from "../../gateway/gateway.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { parseInstance } from "../../model/run-argument.ts";
 import { idFault } from "../../model/text/id-fault.ts";
@@ -9,8 +10,10 @@ import type { KeyPath } from "../../model/yaml/tree.ts";
 import { chooseNow } from "../execute/choose-now.ts";
 import { type JobGatewayMeans, openJobGateway } from "../execute/job-gateway.ts";
 import type { JobMeans } from "../execute/job-means.ts";
-import { countPlans, type JobRuns } from "../execute/job-runs.ts";
+import { countPlans, type JobRuns, wantedTables } from "../execute/job-runs.ts";
+import { neededFor } from "../execute/plan-job.ts";
 import type { JobFile } from "../file/job-files.ts";
+import type { Job } from "../file/job-schema.ts";
 import type { RunPlan } from "../record/job-record.ts";
 import { doubtful, type Finding, failed, wrong } from "./finding.ts";
 
@@ -22,6 +25,8 @@ export interface RunsLook {
     readonly instances: number;
     readonly runs: number;
     readonly plans: Readonly<Partial<Record<RunPlan, number>>>;
+    /** What the runs with work take of the disk, by the gateway's facts; null where it does not say. */
+    readonly neededBytes: number | null;
   } | null;
   readonly findings: readonly Finding[];
 }
@@ -43,13 +48,38 @@ export async function lookAtRuns(
     if (skew !== null)
       findings.push(doubtful(file, ["gateway", "url"], skew, "Set the clocks by a time server."));
     return {
-      found: { instances: names.length, runs: runs.all.length, plans: countPlans(runs) },
+      found: {
+        ...{ instances: names.length, runs: runs.all.length, plans: countPlans(runs) },
+        neededBytes: await neededBytes(runs, gateway, job, means.signal),
+      },
       findings,
     };
   } catch (thrown) {
     means.signal.throwIfAborted();
     return { found: null, findings: [failure(file, RunvaultError.from(thrown))] };
   }
+}
+
+/** Runs whose facts are asked for: the others count as these do on average. */
+const mostAsked = 100;
+
+async function neededBytes(
+  { work }: JobRuns,
+  gateway: Gateway,
+  job: Job,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const pending = work.filter(({ listed }) => listed !== null);
+  let bytes = 0;
+  let known = 0;
+  for (const run of pending.slice(0, mostAsked)) {
+    const { diskBytes } = await neededFor(run, gateway, wantedTables(job), signal);
+    if (diskBytes === null) continue;
+    bytes += diskBytes;
+    known += 1;
+  }
+  if (pending.length === 0) return 0;
+  return known === 0 ? null : Math.round((bytes / known) * pending.length);
 }
 
 /** Every instance that anything at the gateway names. */

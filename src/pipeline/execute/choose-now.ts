@@ -42,6 +42,7 @@ export async function chooseNow(
     lastAsked: before?.lastAsked ?? (() => null),
     failedBefore: before?.failed ?? (() => false),
     leftBefore: before?.left ?? [],
+    removedUpTo: before?.removedUpTo ?? null,
   });
   return { runs, lists, skew: skewText(clock(), gateway.now?.(), job.settle.ns) };
 }

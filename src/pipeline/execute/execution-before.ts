@@ -21,6 +21,8 @@ export interface ExecutionsBefore {
   toldGone(run: RunRef): boolean;
   /** When a run was last asked about, as far back as was read. */
   lastAsked(run: RunRef): Nanoseconds | null;
+  /** Up to which end runs were removed for want of room; null where none was. */
+  readonly removedUpTo: string | null;
   /** Whether an export, by its name, was made from what has this fingerprint when it was last made. */
   isMadeOf(out: string, fingerprint: string): boolean;
 }
@@ -46,6 +48,7 @@ export async function executionsBefore(
   let worked: ReadonlyMap<string, RunLine> | null = null;
   const asked = new Map<string, Nanoseconds>();
   const made = new Map<string, ReadonlySet<string>>();
+  let removedUpTo: string | null = null;
   let read = 0;
   for await (const record of readRecords(layout, { job })) {
     if (isAhead(record, nowMs)) continue;
@@ -64,6 +67,7 @@ export async function executionsBefore(
         const isAsked = ["archived", "unchanged", "by_other"].includes(line.result);
         if (isAsked && !asked.has(key)) asked.set(key, parseTime(line.at));
       }
+      if (line.kind === "after") removedUpTo ??= line.removedUpTo ?? null;
       if (line.kind !== "after" || line.what !== "export" || line.out === null) continue;
       // two exports may have the same name in other folders
       if (line.fingerprint !== undefined)
@@ -73,7 +77,7 @@ export async function executionsBefore(
     if (isPlanned) worked ??= runs;
   }
   return {
-    ...{ history, died },
+    ...{ history, died, removedUpTo },
     troubles: history.lastEnded?.result.troubles ?? [],
     left: [...(worked?.values() ?? [])].flatMap(({ instance, run, result }) =>
       result === "failed" || result === "stopped" ? [{ instanceId: instance, runId: run }] : [],

@@ -35,6 +35,7 @@ import type { JobEvent } from "./job-event.ts";
 import { jobExport } from "./job-exports.ts";
 import { type JobMeans, wantedProof } from "./job-means.ts";
 import {
+  addressesOf,
   aliasesOf,
   chooseJobRuns,
   countPlans,
@@ -46,6 +47,7 @@ import {
   keyOf,
   wantedTables,
 } from "./job-runs.ts";
+import { hasRetention, keepRuns, unkeptRuns } from "./keep-runs.ts";
 import { expiringRuns, freeBytesOf, nightSeen } from "./night-seen.ts";
 import type { PatientGateway } from "./patient-gateway.ts";
 import { reconcileRun } from "./reconcile-run.ts";
@@ -178,6 +180,7 @@ export class Execution {
       lastAsked: before.lastAsked,
       failedBefore: before.failed,
       leftBefore: before.left,
+      removedUpTo: before.removedUpTo,
       // nothing has begun that could be finished
       signal: AbortSignal.any([signal, stop.windDown]),
     });
@@ -267,6 +270,16 @@ export class Execution {
         reportRun(archive, run, reports!, { signal: stop.signal, tool, at: isoOf(clock()) }),
       );
     }
+    if (hasRetention(file.job)) {
+      yield* this.#step({ what: "keep", out: null }, async () => {
+        const sources = await addressesOf(file.job, archive, record.begin.source);
+        const unkept = await unkeptRuns(archive, file.job, sources, means.clock(), stop.signal);
+        const { runs: gone, ...kept } = await keepRuns(archive, unkept, before.removedUpTo, stop.signal);
+        for (const run of gone) this.#held.delete(keyOf(run));
+        this.#grown -= kept.removed.bytes + kept.removed.garbage;
+        return kept;
+      });
+    }
     const runs = this.#runs.all.filter((run) => this.#held.has(keyOf(run)));
     const began = BigInt(Date.parse(record.begin.at)) * 1_000_000n;
     const { isMadeOf } = before;
@@ -284,7 +297,7 @@ export class Execution {
     what: Pick<AfterLine, "what" | "out">,
     action: () => Promise<
       { readonly error: RunvaultError | null } & Partial<
-        Pick<AfterLine, "result" | "rows" | "fingerprint" | "verdict">
+        Pick<AfterLine, "result" | "rows" | "fingerprint" | "verdict" | "removed" | "removedUpTo">
       >
     >,
   ): AsyncGenerator<JobEvent, void> {
@@ -306,6 +319,8 @@ export class Execution {
       rows = null,
       fingerprint,
       verdict,
+      removed,
+      removedUpTo,
     } = done as Partial<AfterLine>;
     if (error !== null) {
       const isStop = windDown.aborted && (error === tooLate || error === windDown.reason);
@@ -320,6 +335,8 @@ export class Execution {
       seconds: secondsSince(startedMs),
       ...(fingerprint === undefined ? {} : { fingerprint }),
       ...(verdict === undefined ? {} : { verdict }),
+      ...(removed === undefined ? {} : { removed }),
+      ...(removedUpTo === undefined ? {} : { removedUpTo }),
       error: error === null ? null : this.#recorded(error),
     };
     this.#after.push(line);

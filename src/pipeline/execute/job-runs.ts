@@ -93,6 +93,8 @@ export interface ChooseJobRuns {
   readonly failedBefore: (run: RunRef) => boolean;
   /** Runs on which the execution before worked and of which it committed nothing. */
   readonly leftBefore: readonly RunRef[];
+  /** Up to which end runs were removed for want of room. */
+  readonly removedUpTo: string | null;
   readonly signal: AbortSignal;
 }
 
@@ -135,8 +137,8 @@ export function wantedTables({ tables: named }: Pick<Job, "tables">): readonly T
 }
 
 /** Every address at which the archive knows the gateway, and those that the file says are the same. */
-async function addressesOf(
-  { gateway }: Job,
+export async function addressesOf(
+  { gateway }: Pick<Job, "gateway">,
   archive: Archive | null,
   source: string,
 ): Promise<ReadonlySet<string>> {
@@ -163,8 +165,13 @@ async function byPatterns(
   rules: NonNullable<Job["runs"]>,
   addresses: ReadonlySet<string>,
   held: HeldFiles,
-  { lists, archive, now, job, leftBefore, signal }: ChooseJobRuns,
+  { lists, archive, now, job, leftBefore, removedUpTo, signal }: ChooseJobRuns,
 ): Promise<Chosens> {
+  // what is not kept would be removed again as soon as it is there
+  const { runs: kept } = job.keep;
+  const within = [rules.ended_within, kept].flatMap((one) => (one === undefined ? [] : [one.ns]));
+  const oldest = within.reduce((latest, ns) => (now - ns > latest ? now - ns : latest), -(1n << 63n));
+  const removed = job.keep.disk === undefined || removedUpTo === null ? null : parseTime(removedUpTo);
   const findings: ListFinding[] = [];
   const isTaken = (instanceId: string) => rules.instances.some((one) => one.matches(instanceId));
   const isExcluded = (run: RunRef) =>
@@ -209,8 +216,9 @@ async function byPatterns(
       if (isExcluded(listed) || (standing.unknown && !finished)) continue;
       const status = !finished ? "growing" : listed.status.toUpperCase() === "FAILED" ? "failed" : "finished";
       if (!rules.status.includes(status)) continue;
-      const within = rules.ended_within;
-      const isOld = finished && within !== undefined && (listed.ended ?? now) < now - within.ns;
+      const ended = listed.ended ?? now;
+      const isOld =
+        finished && (ended < oldest || (removed !== null && ended <= removed && !held.has(listed)));
       const run = { instanceId, runId };
       if (isOld && !(await isUnproven(run, archive, held, wantedTables(job)))) continue;
       runs.push({ run, listed });

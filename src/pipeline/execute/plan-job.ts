@@ -9,7 +9,8 @@ import type { RunPlan } from "../record/job-record.ts";
 import { chooseNow } from "./choose-now.ts";
 import { openJobGateway } from "./job-gateway.ts";
 import type { JobMeans } from "./job-means.ts";
-import { countPlans, type JobRun, wantedTables } from "./job-runs.ts";
+import { addressesOf, countPlans, type JobRun, wantedTables } from "./job-runs.ts";
+import { hasRetention, unkeptRuns } from "./keep-runs.ts";
 
 /** A run as an execution would take it, or leave it. */
 export interface PlannedJobRun extends RunRef {
@@ -34,6 +35,8 @@ export interface PlannedJob {
   readonly neededBytes: number;
   /** False where the disk has no room for it. */
   readonly fits: boolean;
+  /** Runs of the archive that `keep` would remove by now. */
+  readonly toRemove: { readonly runs: number; readonly bytes: number };
 }
 
 /**
@@ -64,6 +67,11 @@ export async function* planJob(file: JobFile, means: JobMeans): AsyncGenerator<P
   for (const run of runs.all) {
     if (run.plan === "unchanged") yield { kind: "planned", run: plannedRun(run) };
   }
+  const sources = await addressesOf(job, archive, gateway.label);
+  const unkept =
+    archive === null || !hasRetention(job)
+      ? []
+      : await unkeptRuns(archive, job, sources, means.clock(), signal);
   const disks = job.scratch === undefined ? [job.archive] : [job.archive, job.scratch];
   const room = leastRoom(await Promise.all(disks.map(diskRoom)));
   return {
@@ -72,6 +80,10 @@ export async function* planJob(file: JobFile, means: JobMeans): AsyncGenerator<P
     freeBytes: room.free,
     neededBytes: needed,
     fits: hasRoom(room, needed),
+    toRemove: {
+      runs: unkept.length,
+      bytes: unkept.reduce((sum, { bytes }) => sum + bytes, 0),
+    },
   };
 }
 
@@ -80,7 +92,7 @@ function plannedRun({ instanceId, runId, plan }: JobRun): PlannedJobRun {
 }
 
 /** What a run takes by its facts, less what the archive holds of it: of one whose rows may have changed, all of them. */
-async function neededFor(
+export async function neededFor(
   run: JobRun,
   source: HistorySource,
   wanted: readonly Table[],

@@ -509,8 +509,20 @@ export function jobSchema(place: JobPlace) {
     keep: key(
       map({
         jobs: key(age.prefault("90d"), "how long to keep records of executions", "90d"),
+        runs: key(
+          age.optional(),
+          "COMPLETE runs that ended longer ago are removed after each execution, as by `runvault rm --older-than`, and " +
+            "not fetched again",
+          "400d",
+        ),
+        disk: key(
+          byteSize.optional(),
+          "most that the archive may hold (MB or GB, powers of 1024): the oldest COMPLETE runs of the job are removed, and " +
+            "not fetched again",
+          "200GB",
+        ),
       }).prefault({}),
-      "how long to keep what executions leave behind",
+      "how long to keep runs and records; without runs and disk no run is removed",
       { jobs: "90d" },
     ),
   })

@@ -114,7 +114,7 @@ export type RunLine = z.infer<typeof runLineSchema>;
 export const afterLineSchema = z.strictObject({
   kind: z.literal("after"),
   at: instant,
-  what: z.enum(["verify", "reconcile", "report", "export"]),
+  what: z.enum(["verify", "reconcile", "report", "keep", "export"]),
   /** Name of the export's file or folder, without the folders above; INSTANCE/RUN of a reconciliation or report; null for a verification. */
   out: z.string().nullable(),
   result: z.enum(["done", "unchanged", "failed"]),
@@ -127,6 +127,10 @@ export const afterLineSchema = z.strictObject({
     .optional(),
   /** Of a reconciliation that came to its end. */
   verdict: z.enum(verdicts).optional(),
+  /** Of retention: runs that were removed with their bytes, and bytes that no run needed any more. */
+  removed: z.strictObject({ runs: count, bytes: count, garbage: count }).optional(),
+  /** Of retention by size: runs that ended no later than this and are not in the archive are not fetched again. */
+  removedUpTo: instant.optional(),
   error: recordedErrorSchema.nullable(),
 });
 export type AfterLine = z.infer<typeof afterLineSchema>;

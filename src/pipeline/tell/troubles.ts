@@ -274,6 +274,7 @@ function afterTrouble(at: string, line: AfterLine): Trouble {
     verify: "the verification",
     reconcile: `the reconciliation of ${out ?? "a run"}`,
     report: `the report of ${out ?? "a run"}`,
+    keep: "the removal of old runs",
     export: `the export to ${out ?? "its file"}`,
   };
   const subject = subjects[what];
