@@ -7,6 +7,7 @@ import type { RowRequest, RunRef } from "../../model/source.ts";
 import { createScrubber, type Scrubber } from "../../model/text/scrubber.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type GatewayAddress, readAddress } from "../address.ts";
+import { HtmlPage } from "../html-page.ts";
 import { Notices } from "../notices.ts";
 import {
   type CheckedOptions,
@@ -322,6 +323,7 @@ export function requireMediaType(answer: Answer, wanted: readonly string[], plac
   throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted.join(" or ")}`, {
     place,
     status: answer.status,
+    ...(type === "text/html" ? { cause: new HtmlPage("a page of HTML") } : {}),
     hint: "Check --gateway or RUNVAULT_GATEWAY: something else may be listening there.",
   });
 }

@@ -53,6 +53,7 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
   step("record-begun");
   // whoever is slow to hear of the start keeps nothing waiting
   const starting = tellStart(tellers);
+  let telling = Promise.resolve();
   const execution = new Execution({ file, means, archive, record, stop, before, isNew, startedMs });
   try {
     await using opened = await openJobGateway(file, means);
@@ -60,6 +61,10 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
       windDown: stop.windDown,
       longestMs: deadlineMs === null ? usualPatienceMs : null,
       note: means.note,
+      unreachableMs: job.notify.unreachable_after.ms,
+      onUnreachable: (error: RunvaultError | null) => {
+        telling = telling.then(() => tellUnreachable(tellers, file, means, error));
+      },
       ...means.pauses,
     };
     yield* execution.work(patientGateway(opened, patience));
@@ -68,6 +73,8 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
     yield* execution.ended(thrown);
   }
   yield* execution.after();
+  // each message in its order: what comes at the end is newer
+  await telling;
   yield* execution.told(await starting);
   const status = yield* execution.end(tellers);
   try {
@@ -126,6 +133,24 @@ async function beginning(
     await lock[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** Sends that the gateway has been out of service for long, or with null that it is back. */
+async function tellUnreachable(
+  tellers: Tellers,
+  { job }: JobFile,
+  { clock, tool, scrubber }: JobMeans,
+  error: RunvaultError | null,
+): Promise<void> {
+  const { message, hint, exit } =
+    error === null
+      ? { message: "it answers again", hint: null, exit: 0 }
+      : recordedError(error, { archive: job.archive }, scrubber);
+  const text = `the gateway is out of service: ${message}`;
+  await tellUnbegun(tellers, {
+    ...{ job: job.name, key: "unreachable", tool, at: isoOf(clock()), exit, hint },
+    text: error === null ? "the gateway was out of service" : text,
+  });
 }
 
 /** Tells of an execution that could not begin. Of one that is under way already, that one tells. */

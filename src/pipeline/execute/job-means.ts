@@ -20,7 +20,7 @@ export interface JobMeans
   /** Told what people should know, though nothing is wrong. */
   readonly note: (text: string) => void;
   /** The pauses of waiting for a gateway, for tests. */
-  readonly pauses?: Pick<Patience, "firstPauseMs" | "longestPauseMs"> | undefined;
+  readonly pauses?: Pick<Patience, "firstPauseMs" | "longestPauseMs" | "noteEveryMs"> | undefined;
 }
 
 /** The settings of a job that say what is proven enough. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Gateway } from "../../gateway/gateway.ts";
+import { isHtmlPage } from "../../gateway/html-page.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { backoffMs } from "../../model/retry/retry-policy.ts";
@@ -12,8 +13,13 @@ export interface Patience {
   readonly windDown: AbortSignal;
   /** The longest wait for one gateway to come back, in milliseconds; null: until `windDown`. */
   readonly longestMs: number | null;
-  /** Told when a wait begins, and when it is over. */
+  /** Called when a wait begins, each quarter of an hour, and when it is over. */
   readonly note: (text: string) => void;
+  /** Called once a wait has taken `unreachableMs`, and with null when the gateway is back after that. */
+  readonly onUnreachable: (error: RunvaultError | null) => void;
+  readonly unreachableMs: number;
+  /** Time between two notes of one wait. Default: a quarter of an hour. */
+  readonly noteEveryMs?: number | undefined;
   /** Upper bounds of the pauses: the first, and any. Default: 5 s, doubled each time up to 5 min. */
   readonly firstPauseMs?: number | undefined;
   readonly longestPauseMs?: number | undefined;
@@ -30,7 +36,8 @@ export interface PatientGateway extends Gateway {
 }
 
 /**
- * A gateway whose outages are waited for: it is out of reach, has too much to do, or answers 5xx, whatever it is asked. What
+ * A gateway whose outages are waited for: it is out of reach, has too much to do, or answers 5xx or a page of HTML, whatever
+ * it is asked. What
  * failed, all retries included, is held against something small that it is asked then: where it answers that, the failure is
  * the question's own, and thrown. Otherwise all that is asked of it waits, with growing pauses, until it answers again, and is
  * asked again. A wait that is over throws the error, which concerns the whole job then.
@@ -119,7 +126,7 @@ class Outage {
   /** Returns once it makes sense to ask again. Throws what was thrown where it does not. */
   async #untilBack(thrown: unknown, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
-    if (!(thrown instanceof RunvaultError) || thrown.retry !== "again") throw thrown;
+    if (!(thrown instanceof RunvaultError) || !isOutage(thrown)) throw thrown;
     // of many that fail at once, one finds out why
     this.#back ??= this.#wait(thrown).finally(() => {
       this.#back = undefined;
@@ -139,7 +146,8 @@ class Outage {
 
   async #wait(error: RunvaultError): Promise<void> {
     const { windDown, longestMs, note, random = Math.random } = this.#patience;
-    const { firstPauseMs = 5_000, longestPauseMs = 300_000 } = this.#patience;
+    const { firstPauseMs = 5_000, longestPauseMs = 300_000, noteEveryMs = 900_000 } = this.#patience;
+    const { onUnreachable, unreachableMs } = this.#patience;
     if (await this.#answers()) throw new NotOut();
     const began = performance.now();
     const policy = {
@@ -152,14 +160,30 @@ class Outage {
     this.count++;
     this.error = error;
     note(`the gateway is out of service, and waited for: ${error.message}`);
+    let nextNote = noteEveryMs;
+    let isTold = false;
     for (let failures = 1; ; failures++) {
       const waited = performance.now() - began;
       if (windDown.aborted || (longestMs !== null && waited >= longestMs)) throw error.concerning("job");
+      if (waited >= nextNote) {
+        note(`the gateway is still out of service, after ${durationText(waited)}: ${error.message}`);
+        nextNote = waited + noteEveryMs;
+      }
+      if (!isTold && waited >= unreachableMs) {
+        isTold = true;
+        onUnreachable(error);
+      }
       const pause = backoffMs(failures, error.retryAfterMs, policy);
-      const atMost = longestMs === null ? pause : Math.min(pause, longestMs - waited);
+      const events = [
+        nextNote,
+        ...(isTold ? [] : [unreachableMs]),
+        ...(longestMs === null ? [] : [longestMs]),
+      ];
+      const atMost = Math.min(pause, ...events.map((at) => at - waited));
       await sleep(timerMs(atMost), undefined, { signal: windDown }).catch(() => {});
       if (!windDown.aborted && (await this.#answers())) {
         this.error = null;
+        if (isTold) onUnreachable(null);
         note(`the gateway answers again after ${durationText(performance.now() - began)}`);
         return;
       }
@@ -172,9 +196,13 @@ class Outage {
       await this.#gateway.instances(this.#patience.windDown);
       return true;
     } catch (thrown) {
-      return RunvaultError.from(thrown).retry !== "again" && !this.#patience.windDown.aborted;
+      return !isOutage(RunvaultError.from(thrown)) && !this.#patience.windDown.aborted;
     }
   }
+}
+
+function isOutage(error: RunvaultError): boolean {
+  return error.retry === "again" || isHtmlPage(error);
 }
 
 /** The gateway answers: what failed is about what was asked. */

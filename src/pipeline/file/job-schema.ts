@@ -424,6 +424,11 @@ export function jobSchema(place: JobPlace) {
       ["/usr/local/bin/page", "--team", "quant"],
     ),
     remind: key(age.prefault("7d"), "how long until continuing trouble is reported again", "7d"),
+    unreachable_after: key(
+      waitTime.prefault("15m"),
+      "after how long an outage of the gateway is reported while the execution still waits for it",
+      "15m",
+    ),
   });
 
   const metrics = map({

@@ -1,8 +1,11 @@
 // @module-tag slow
 import { writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { exit, RunvaultError } from "../../../src/model/error.ts";
+import type { Message } from "../../../src/pipeline/tell/message.ts";
 import { JobWorld } from "../../fixtures/pipeline/job-world.ts";
 
 const down = () => new RunvaultError("server_error", "maintenance");
@@ -48,6 +51,59 @@ test("what fails while the gateway answers concerns its run alone, and nobody wa
   expect(notes).toEqual([]);
   expect(done).toHaveLength(3);
   expect(result.states).toEqual({ COMPLETE: 2, INCOMPLETE: 1 });
+});
+
+test("an outage is one line, one more at each interval and one at its end, and is reported before the deadline", async () => {
+  await using world = await JobWorld.open(1, 1);
+  const messages: Message[] = [];
+  const hook = createServer(async (request, response) => {
+    messages.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    response.end();
+  });
+  await new Promise<void>((resolve) => hook.listen(0, "127.0.0.1", resolve));
+  vi.stubEnv("OUTAGE_HOOK", `http://127.0.0.1:${(hook.address() as AddressInfo).port}/`);
+  const file = await world.write({
+    notify: { unreachable_after: "30ms", webhook: { url_env: "OUTAGE_HOOK" } },
+  });
+  world.failing = down();
+  const notes: string[] = [];
+  const note = (text: string) => {
+    if (notes.push(text) === 3) world.failing = null;
+  };
+  const pauses = { firstPauseMs: 10, longestPauseMs: 20, noteEveryMs: 50 };
+  expect((await world.execute(file, { note, pauses })).exit).toBe(exit.done);
+  expect(notes.map((text) => text.replace(/\d+ ms|[\d.]+ s/, "TIME").split(":")[0])).toEqual([
+    "the gateway is out of service, and waited for",
+    "the gateway is still out of service, after TIME",
+    "the gateway is still out of service, after TIME",
+    "the gateway answers again after TIME",
+  ]);
+  hook.close();
+  vi.unstubAllEnvs();
+  expect(messages.map(({ worse, mended }) => [worse, mended].map((list) => list.length))).toEqual([
+    [1, 0],
+    [0, 1],
+  ]);
+  expect(messages[0]!.worse[0]!.text).toMatch(/^the gateway is out of service: .*maintenance/);
+});
+
+// a page that a proxy shows with status 200 ended the night after half a second
+test("a page of HTML with status 200 is waited for as a 503 is", async () => {
+  await using world = await JobWorld.open(1, 1);
+  const file = await world.write();
+  const port = Number(new URL(world.url).port);
+  await world.close();
+  const web = createServer((_request, response) =>
+    response.writeHead(200, { "content-type": "text/html" }).end("<h1>Back soon</h1>"),
+  );
+  await new Promise<void>((resolve) => web.listen(port, "127.0.0.1", resolve));
+  const note = (text: string) => {
+    if (!text.includes("waited for")) return;
+    web.closeAllConnections();
+    web.close(() => void world.reopen());
+  };
+  const { exit: status, done } = await world.execute(file, { note });
+  expect([status, done]).toEqual([exit.done, ["i1/r1 archived"]]);
 });
 
 test("at the deadline waiting ends, and is what kept the job from its work", async () => {
