@@ -20,7 +20,7 @@ export interface SimulatorOptions {
   readonly rows: number;
   /** Exactly so many fills a run, many to an order; `rows` is then ignored. Default: what the strategy decides. */
   readonly fills?: number | undefined;
-  /** A CSV or CSV.gz file of one-minute bars that each run trades; `rows` is then ignored. Default: generated bars. */
+  /** A CSV or CSV.gz file of bars, of a minute or longer, that each run trades; `rows` is then ignored. Default: generated bars. */
   readonly bars?: string | undefined;
   /** True when the last run of every instance reveals its rows by the clock. Default false. */
   readonly growing: boolean;

@@ -403,6 +403,21 @@ test.each([
   expect((await readdir(dir)).length).toBe(1);
 });
 
+// hourly bars were labelled as one-minute bars
+test("bars of a file have the length that the file has, gaps or not", async () => {
+  const dir = await mkdtemp(join(cacheDir, "hourly-"));
+  const file = join(dir, "bars.csv");
+  const times = ["01:00", "03:00", "04:00"].map((time) => `2022-01-01 ${time}:00,100,101,99,100\n`);
+  await writeFile(file, `timestamp,open,high,low,close\n${times.join("")}`);
+  await using world = await openSimulator({ bars: file, runs: 1, cacheDir: dir });
+  const [run] = await everyRun(world);
+  const rows = await rowsOf(world, run!, "bars");
+  const lengths = rows.map((row) => BigInt(row.ts_event!) - BigInt(row.ts_open!));
+  expect(lengths).toEqual([3_600_000_000_000n, 3_600_000_000_000n, 3_600_000_000_000n]);
+  expect(rows[0]!.interval_ns).toBe("3600000000000");
+  expect(rows[0]!.resource_key).toMatch(/\.1h$/);
+});
+
 test("a file of bars that is missing or no gzip is refused by name", async () => {
   const dir = await mkdtemp(join(cacheDir, "bad-"));
   const file = join(dir, "bars.csv.gz");

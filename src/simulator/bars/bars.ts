@@ -1,4 +1,4 @@
-/** The length of every bar, in microseconds. */
+/** The length of a bar that is generated, and the shortest that a file may have, in microseconds. */
 export const barMicros = 60_000_000;
 
 /**
@@ -23,6 +23,8 @@ export interface BarSource {
   readonly count: number;
   /** Close of the first bar. */
   readonly firstCloseMicros: number;
+  /** The length of a bar, in microseconds. */
+  readonly intervalMicros: number;
   /** A price typical for the source, in ticks: what order sizes are chosen by. */
   readonly typicalTicks: number;
   /** The bars from the first, in batches; each call starts again. */

@@ -32,6 +32,7 @@ export async function csvBars(file: string): Promise<BarSource> {
   let tickDecimals = 0;
   let count = 0;
   let firstCloseMicros = 0;
+  let intervalMicros = Number.POSITIVE_INFINITY;
   let previous: TextBar | undefined;
   for await (const bar of textBars(file)) {
     for (const price of bar.prices) tickDecimals = Math.max(tickDecimals, decimalsOf(price));
@@ -43,9 +44,12 @@ export async function csvBars(file: string): Promise<BarSource> {
         "a bar closes less than 60 seconds after the one before it",
         {
           place: { file, line: bar.line },
-          hint: "Provide one-minute bars in the order of time.",
+          hint: "Provide bars of a minute or longer in the order of time.",
         },
       );
+    } else {
+      // bars may be missing, so that the shortest step is the length of one
+      intervalMicros = Math.min(intervalMicros, bar.closeMicros - previous.closeMicros);
     }
     previous = bar;
     count += 1;
@@ -57,6 +61,7 @@ export async function csvBars(file: string): Promise<BarSource> {
     tickDecimals,
     count,
     firstCloseMicros,
+    intervalMicros: Number.isFinite(intervalMicros) ? intervalMicros : barMicros,
     typicalTicks: ticksOf(previous.prices[3], tickDecimals, file, previous.line),
     async *batches() {
       let batch: Bar[] = [];

@@ -21,6 +21,7 @@ export function generatedBars(options: GeneratedBarsOptions): BarSource {
     tickDecimals,
     count,
     firstCloseMicros: startMicros + barMicros,
+    intervalMicros: barMicros,
     typicalTicks: anchorTicks,
     async *batches() {
       const walk = priceWalk(randomFrom(`${options.seed} bars`), anchorTicks);

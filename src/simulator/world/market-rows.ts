@@ -1,5 +1,5 @@
 import { formatScaled } from "../../model/fixed-point.ts";
-import { type Bar, barMicros } from "../bars/bars.ts";
+import type { Bar } from "../bars/bars.ts";
 import type { Random } from "./random.ts";
 import type { RowSink, RunPlan } from "./run-plan.ts";
 
@@ -18,9 +18,9 @@ export function marketRows(
   nextSnapshot: () => number,
   emit: RowSink,
 ): (bar: Bar, index: number) => void {
-  const { tickDecimals } = plan.bars;
+  const { tickDecimals, intervalMicros } = plan.bars;
   const scope = `"account":"","portfolio":"","venue":${JSON.stringify(plan.venue)},"symbol":${JSON.stringify(symbol)},`;
-  const barHead = `"resource_key":${JSON.stringify(`bars.${plan.venue}.${symbol}.1m`)},${scope}"interval_ns":"${barMicros}000","ts_open":"`;
+  const barHead = `"resource_key":${JSON.stringify(`bars.${plan.venue}.${symbol}.${intervalName(intervalMicros)}`)},${scope}"interval_ns":"${intervalMicros}000","ts_open":"`;
   const bookHead = `"resource_key":${JSON.stringify(`book.${plan.venue}.${symbol}`)},${scope}"snapshot_id":"`;
   const price = (ticks: number): string => formatScaled(ticks, tickDecimals);
   return (bar, index) => {
@@ -29,7 +29,7 @@ export function marketRows(
       "bars",
       bar.closeMicros,
       bar.closeNanos,
-      `${barHead}${bar.closeMicros - barMicros}${nanos}","open":"${price(bar.open)}","high":"${price(bar.high)}","low":"${price(bar.low)}","close":"${price(bar.close)}","volume":"${bar.volume}"}`,
+      `${barHead}${bar.closeMicros - intervalMicros}${nanos}","open":"${price(bar.open)}","high":"${price(bar.high)}","low":"${price(bar.low)}","close":"${price(bar.close)}","volume":"${bar.volume}"}`,
     );
     if (index % snapshotBars !== 0) return;
     const snapshot = nextSnapshot();
@@ -48,4 +48,17 @@ export function marketRows(
       }
     }
   };
+}
+
+/** `1m`, `4h`, `1d`: the length of a bar as resource keys have it. */
+function intervalName(micros: number): string {
+  const seconds = micros / 1_000_000;
+  const [unit, name] = (
+    [
+      [86_400, "d"],
+      [3_600, "h"],
+      [60, "m"],
+    ] as const
+  ).find(([length]) => seconds % length === 0) ?? [1, "s"];
+  return `${seconds / unit}${name}`;
 }

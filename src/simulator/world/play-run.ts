@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { formatScaled } from "../../model/fixed-point.ts";
-import { type Bar, barMicros } from "../bars/bars.ts";
+import type { Bar } from "../bars/bars.ts";
 import { siblingBars } from "../bars/sibling-bars.ts";
 import type { BookBreak } from "../books/book-break.ts";
 import { type Ledger, openLedger } from "../books/ledger.ts";
@@ -40,7 +40,7 @@ export async function playRun(
   flush: (micros: number, bars: number) => void,
 ): Promise<RunOutcome> {
   const events = eventRows(plan, emit);
-  const started = plan.bars.firstCloseMicros - barMicros;
+  const started = plan.bars.firstCloseMicros - plan.bars.intervalMicros;
   const symbols = plan.instruments.map(({ symbol }) => symbol);
   events.runtime(started, "started", "INFO", `strategy ${plan.strategy} started`, {
     strategy: plan.strategy,
@@ -93,7 +93,7 @@ export async function playRun(
     }
     if (index >= plan.barCount) break;
   }
-  const end = last?.closeMicros ?? started + barMicros;
+  const end = last?.closeMicros ?? started + plan.bars.intervalMicros;
   if (last !== undefined) for (const { rows } of accounts) rows.end(last);
   const ended = end + 500_000;
   if (plan.failed) {
