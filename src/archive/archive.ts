@@ -33,65 +33,65 @@ const archiveSchema = z.strictObject({
   id: z.uuid(),
   createdAt: z.string(),
   /**
-   * DuckDB type of every exact column, by table, and `extra: VARCHAR` where a table's Parquet has the column: fixed for the
-   * whole archive, so that files never mix types.
+   * DuckDB type of every exact column, by table, and `extra: VARCHAR` if the table's Parquet has that column. Fixed for
+   * the whole archive, so files never mix types.
    */
   exactTypes: typesByTable,
   /**
-   * While columns change their type: the former types, by table. Some runs' Parquet still has these, and what people glob
-   * of these tables stays as it was.
+   * The former types, by table, while columns change type. Some runs' Parquet still has these types, and the folders in
+   * `tables/` stay as they were.
    */
   widening: typesByTable.optional(),
 });
 
-/** An archive folder that is there and is one of ours. */
+/** An existing archive folder that runvault made. */
 export interface Archive {
   readonly dir: string;
   readonly id: string;
   readonly format: number;
-  /** When it was made. */
+  /** When it was created. */
   readonly createdAt: string;
   readonly layout: Layout;
-  /** Where all is that is committed. */
+  /** Where everything committed is stored. */
   readonly store: Store;
-  /** The types of exact columns, as they were when the archive was opened or last refreshed. */
+  /** The types of exact columns when the archive was opened or last refreshed. */
   exactTypes(table: TableName): ExactTypes;
-  /** The types that a table had before the change that is under way; undefined where there is none. */
+  /** The types of a table before the change in progress; undefined if there is no change. */
   formerTypes(table: TableName): ExactTypes | undefined;
-  /** Reads archive.json again: types may have changed since. Throws `archive_damaged`. */
+  /** Reads archive.json again, because types may have changed. Throws `archive_damaged`. */
   refresh(): Promise<void>;
-  /** Replaces types and the mark of their change, under the archive's lock. */
+  /** Replaces the types and the record of the change in progress, under the archive's lock. */
   replaceTypes(types: ArchiveTypes, written?: () => void): Promise<void>;
-  /** The committed description of a run; null when it was never committed. Throws `archive_damaged`. */
+  /** The committed description of a run; null if it was never committed. Throws `archive_damaged`. */
   manifest(run: RunRef): Promise<Manifest | null>;
   /** Every committed run, by instance and run id. Throws `archive_damaged`. */
   manifests(): Promise<Manifest[]>;
-  /** The files of all manifests, unread: to go through an archive of any size. */
+  /** The files of all manifests, unread, so that an archive of any size can be walked. */
   manifestFiles(): Promise<string[]>;
-  /** The manifest in one of these files; null where it was removed meanwhile. Throws `archive_damaged`. */
+  /** The manifest in one of these files; null if it has since been removed. Throws `archive_damaged`. */
   manifestIn(file: string): Promise<Manifest | null>;
 }
 
-/** Types of exact columns by table, and those of tables that are being changed as they were before. */
+/** Types of exact columns by table, and the previous types of tables that are being changed. */
 export interface ArchiveTypes {
   readonly exactTypes: Readonly<Record<string, ExactTypes>>;
   readonly widening: Readonly<Record<string, ExactTypes>>;
 }
 
 export interface OpenOptions {
-  /** Makes the archive where the folder is missing or empty. */
+  /** Creates the archive if the folder is missing or empty. */
   readonly create?: boolean;
   /** Types of exact columns for a new archive, by table and column; an existing archive keeps its own. */
   readonly exactTypes?: Readonly<Record<string, ExactTypes>>;
-  /** Folder outside of the archive for what is fetched, and not committed yet. Default: in the archive. */
+  /** Folder outside the archive for fetched data that is not committed yet. Default: in the archive. */
   readonly scratch?: string | undefined;
-  /** Where all is that is committed. Default: the folder itself. */
+  /** Where everything committed is stored. Default: the folder itself. */
   readonly store?: (layout: Layout) => Store;
-  /** Hears the named moments of making an archive; a test kills the process at each. */
+  /** Called at each named step of creating an archive; a test kills the process at each. */
   readonly step?: (name: string) => void;
 }
 
-/** Opens an archive folder. Throws `not_an_archive` where the folder is missing, or is something else. */
+/** Opens an archive folder. Throws `not_an_archive` if the folder is missing or is something else. */
 export async function openArchive(dir: string, options: OpenOptions = {}): Promise<Archive> {
   const found = await findArchive(dir, options);
   if (found !== null) return found;
@@ -100,17 +100,17 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
     const message = there ? "there is no archive in this folder" : "there is no such folder";
     throw new RunvaultError("not_an_archive", message, {
       place: { file: dir },
-      hint: "Point --archive or RUNVAULT_ARCHIVE at an archive, or make one with `runvault archive`.",
+      hint: "Point --archive or RUNVAULT_ARCHIVE at an archive, or create one with `runvault archive`.",
     });
   }
   const layout = new Layout(dir);
-  // ahead of the archive: a wrong scratch folder leaves nothing behind
+  // before the archive is created, so that a wrong scratch folder leaves nothing behind
   if (options.scratch !== undefined) await scratchArea(options.scratch, dir, "");
   try {
-    // whoever wants to share it says so, by the bits of its folder, which all below it follows
+    // to share the archive, its owner sets the mode of the root folder; everything below follows it
     await makeFolder(dir, privateFolder);
     const text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
-    // of two that make it at once the first wins
+    // if two processes create it at once, the first wins
     await storeOf(layout, options).putIfAbsent(
       layout.keyOf(layout.archiveFile),
       Buffer.from(`${text}\n`),
@@ -126,7 +126,7 @@ function storeOf(layout: Layout, { store }: Pick<OpenOptions, "store">): Store {
   return store?.(layout) ?? new FolderStore(layout);
 }
 
-/** The archive in a folder; null where the folder is missing or empty. Throws `not_an_archive` on anything else. */
+/** The archive in a folder; null if the folder is missing or empty. Throws `not_an_archive` on anything else. */
 export async function findArchive(
   dir: string,
   options: Pick<OpenOptions, "scratch" | "store"> = {},
@@ -137,14 +137,14 @@ export async function findArchive(
   const store = storeOf(inside, options);
   let token = "";
   const read = async () => {
-    // ahead of what it tells apart
+    // read before the data that it tells apart
     token = (await store.head(key))?.token ?? "";
     return await textIn(store, key, mostBytes.archive);
   };
   const text = await read();
   if (text === null) {
     const names = await listIfThere(dir);
-    // a kill while an archive is made leaves its first file under the name it was written aside with
+    // a process killed while creating an archive leaves its first file under a temporary name
     if (names === null || names.every((name) => asideOwner(name) === "archive.json")) return null;
     throw new RunvaultError(
       "not_an_archive",
@@ -171,7 +171,7 @@ export async function findArchive(
     createdAt: identity.createdAt,
     layout,
     store,
-    // a table or column that is newer than the archive has its usual type
+    // a table or column newer than the archive has its usual type
     exactTypes: (table) => ({ ...defaultExactTypes(tableNamed(table)), ...identity.exactTypes[table] }),
     formerTypes: (table) => identity.widening?.[table],
     refresh,
@@ -184,7 +184,7 @@ export async function findArchive(
       };
       const bytes = Buffer.from(`${JSON.stringify(next, null, 2)}\n`);
       if ((await store.replaceIf(key, bytes, token, written)) === null) {
-        throw new RunvaultError("locked", "archive.json has been replaced meanwhile", {
+        throw new RunvaultError("locked", "archive.json was replaced in the meantime", {
           place: { file: archiveFile },
           hint: "Run the same command again.",
         });
@@ -255,11 +255,11 @@ async function readManifest(layout: Layout, store: Store, run: RunRef): Promise<
   return manifest;
 }
 
-/** The manifest of one run in the place of another's. */
+/** The error for a manifest that stands in another run's place. */
 export function misplacedManifest({ instanceId, runId }: RunRef, file: string): RunvaultError {
   return new RunvaultError("archive_damaged", `this is the manifest of another run, ${instanceId}/${runId}`, {
     place: { file },
-    hint: "Move the file out of the archive: a copy would count its run twice.",
+    hint: "Move the file out of the archive; a copy would count its run twice.",
   });
 }
 
@@ -282,7 +282,7 @@ async function readManifests(layout: Layout, store: Store): Promise<Manifest[]> 
   const found: Manifest[] = [];
   for (const file of await listManifests(layout, store)) {
     const manifest = await readManifestIn(layout, store, file);
-    // a run removed between the listing and the reading is simply not there any more
+    // a run removed between listing and reading no longer exists
     if (manifest !== null) found.push(manifest);
   }
   const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,7 +1,7 @@
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
 import { floorDivide, nsPerSecond } from "../model/time.ts";
 
-/** The fixed UTC period one Parquet file covers; decided once per run and table. */
+/** The fixed UTC period that one Parquet file covers; decided once per run and table. */
 export const grains = ["all", "year", "month", "day", "hour"] as const;
 export type Grain = (typeof grains)[number];
 
@@ -10,7 +10,7 @@ export interface Bucket extends TimeBounds {
   readonly name: string;
 }
 
-/** Whether a bucket may have this name: it also names the file that people glob. */
+/** Whether a bucket may have this name, which is also the name of its file in `tables/`. */
 export function isBucketName(name: string): boolean {
   return /^(?:all|\d{4}(?:-\d\d(?:-\d\d(?:T\d\d)?)?)?)$/.test(name);
 }
@@ -27,7 +27,7 @@ const grainNs: Record<Grain, bigint> = {
 
 /**
  * The coarsest grain whose buckets stay at or under 8 million rows at the table's average density. A table that still
- * grows never gets `all`, which would be rewritten whole by every append.
+ * grows never gets `all`, because every append would rewrite it whole.
  */
 export function chooseGrain(table: {
   rows: number;
@@ -43,7 +43,7 @@ export function chooseGrain(table: {
   return grains.find((grain) => (table.final || grain !== "all") && perBucket(grain) <= mostRows) ?? "hour";
 }
 
-/** The bucket that an instant falls into. */
+/** The bucket that a timestamp falls into. */
 export function bucketAt(grain: Grain, ts: Nanoseconds): Bucket {
   if (grain === "all") return { name: "all", from: undefined, to: undefined };
   const date = new Date(Number(floorDivide(ts, nsPerSecond)) * 1000);

@@ -23,26 +23,26 @@ export function pathName(id: string): string {
   return `${name.slice(0, longestName - hash.length - 1)}~${hash}`;
 }
 
-/** The id of which `pathName` makes the name; null where that cannot be told, for a shortened name or a foreign one. */
+/** The id from which `pathName` makes this name; null if that is unknown, for a shortened or foreign name. */
 function idOf(name: string): string | null {
   const bytes = name.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
   const id = name === "%" ? "" : Buffer.from(bytes, "latin1").toString("utf8");
   return pathName(id) === name ? id : null;
 }
 
-/** Whether `pathName` may have made the name; many a name that a person gives a folder passes, too. */
+/** Whether `pathName` may have made the name; many names that people give folders pass, too. */
 export function isPathName(name: string): boolean {
   return idOf(name) !== null || (name.length === longestName && /~[0-9a-f]{32}$/.test(name));
 }
 
-/** The name of a job, as job files give them: it is a folder's name as it stands. */
+/** The name of a job, as job files give it; used unchanged as a folder's name. */
 export const jobNamePattern = /^[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?$/;
 
 export function isJobName(text: string): boolean {
   return jobNamePattern.test(text);
 }
 
-/** When the execution began whose record has this name, and its id; null for any other name. */
+/** The start time and id of the execution whose record has this name; null for any other name. */
 export function recordOfName(name: string): { readonly began: Date; readonly id: string } | null {
   const parts = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3})Z-([0-9a-z]{8})\.ndjson$/.exec(name);
   if (parts === null) return null;
@@ -54,7 +54,7 @@ export function recordOfName(name: string): { readonly began: Date; readonly id:
 /** Where everything in an archive is. The only place that builds paths. */
 export class Layout {
   readonly dir: string;
-  /** The archive's own folder in a scratch folder outside of it; null where work is in the archive. */
+  /** The archive's own folder in an external scratch folder; null if work is in the archive. */
   readonly scratch: string | null;
 
   constructor(dir: string, scratch: string | null = null) {
@@ -62,17 +62,17 @@ export class Layout {
     this.scratch = scratch;
   }
 
-  /** The folders on whose disks rows need room. */
+  /** The folders whose disks need space for rows. */
   get disks(): readonly string[] {
     return this.scratch === null ? [this.dir] : [this.dir, this.scratch];
   }
 
-  /** Whether a path is in the scratch folder outside of the archive. */
+  /** Whether a path is in the external scratch folder. */
   isScratch(path: string): boolean {
     return this.scratch !== null && (path === this.scratch || path.startsWith(`${this.scratch}${sep}`));
   }
 
-  /** The key of what has this path: below the archive's root, or, of work outside of it, below its own folder there. */
+  /** The key of a path: relative to the archive's root, or for external work, to the archive's folder there. */
   keyOf(path: string): string {
     const root = this.scratch !== null && this.isScratch(path) ? this.scratch : this.dir;
     return relative(root, path).split(sep).join("/");
@@ -83,7 +83,7 @@ export class Layout {
     return join(this.dir, "archive.json");
   }
 
-  /** What is remembered of the sources that rows came from. */
+  /** What is known about the sources of the rows. */
   get sourcesFile(): string {
     return join(this.dir, "sources.json");
   }
@@ -105,7 +105,7 @@ export class Layout {
     return pathName(instanceId);
   }
 
-  /** The id of which a name in a path was made; null where the name does not tell: that of a long id is shortened. */
+  /** The id from which a name in a path was made; null for a long id, whose name is shortened. */
   idOf(name: string): string | null {
     return idOf(name);
   }
@@ -120,7 +120,7 @@ export class Layout {
     return join(this.dir, "data", ...runPath(run));
   }
 
-  /** The key of a file that is committed, or was set aside; without a file that of the run's folder, as a prefix. */
+  /** The key of a committed file or of one set aside; without a file, the prefix of the run's folder. */
   committedKey(run: RunRef, folder: "data" | "quarantine", file = ""): string {
     return [folder, ...runPath(run), file].join("/");
   }
@@ -134,7 +134,7 @@ export class Layout {
     return this.runDir(this.pendingRoot, run);
   }
 
-  /** The same archive with its work in itself, where jobs without a scratch folder left it. */
+  /** The same archive with its work inside it, where jobs without a scratch folder leave it. */
   withoutScratch(): Layout {
     return this.scratch === null ? this : new Layout(this.dir);
   }
@@ -165,28 +165,28 @@ export class Layout {
     return join(this.dir, "locks");
   }
 
-  /** Held by whoever changes what concerns all runs. No instance's folder begins with a dot. */
+  /** Held by a job that changes what concerns all runs. No instance's folder begins with a dot. */
   get archiveLockFile(): string {
     return join(this.locksDir, ".archive.duckdb");
   }
 
-  /** Held by a reader that began at this time, in milliseconds since 1970. */
+  /** Held by a reader that started at this time, in milliseconds since 1970. */
   readingFile(beganMs: number, name: string): string {
     return join(this.locksDir, `.reading-${beganMs}-${name}.duckdb`);
   }
 
-  /** When the reader began whose file in `locks/` has this name; null for any other name. */
+  /** The start time of the reader whose file in `locks/` has this name; null for any other name. */
   readingSince(name: string): number | null {
     const [, beganMs] = /^\.reading-(\d{1,15})-\d+-\d+\.duckdb$/.exec(name) ?? [];
     return beganMs === undefined ? null : Number(beganMs);
   }
 
-  /** What readers remember of a run's files; see `whole-files.ts`. */
+  /** What readers remember about a run's files; see `whole-files.ts`. */
   cacheFile(run: RunRef): string {
     return join(this.dir, "cache", pathName(run.instanceId), `${pathName(run.runId)}.json`);
   }
 
-  /** What a job over several runs has to remember beyond its own end. */
+  /** What a job over several runs must remember after it ends. */
   jobFile(name: string): string {
     return join(this.jobsDir, `${name}.json`);
   }
@@ -200,12 +200,12 @@ export class Layout {
     return join(this.jobsDir, job);
   }
 
-  /** The record of an execution, by a name that sorts by when it began. `id` has no two meanings in one job. */
+  /** The record of an execution, under a name that sorts by its start time. `id` is unique within a job. */
   recordFile(job: string, began: Date, id: string): string {
     return join(this.recordsDir(job), `${began.toISOString().replace(/[-:]/g, "")}-${id}.ndjson`);
   }
 
-  /** Held by the one execution of a job that is under way. */
+  /** Held by the one execution of a job that is running. */
   jobLockFile(job: string): string {
     return join(this.locksDir, `.job-${job}.duckdb`);
   }
@@ -216,17 +216,17 @@ export class Layout {
     return isJobName(job) ? job : null;
   }
 
-  /** The folder that people glob, for one table of all runs. */
+  /** The folder that users read with globs, for one table of all runs. */
   tablesDir(table: TableName): string {
     return join(this.tablesRoot, table);
   }
 
-  /** Where that folder is made anew, on its own disk. No run's folder begins with a dot. */
+  /** Where that folder is rebuilt, on the same disk. No run's folder begins with a dot. */
   tablesAside(table: TableName): string {
     return join(this.dir, "staging", `.tables-${table}`);
   }
 
-  /** The folder that people glob, for one table of a run. */
+  /** The folder that users read with globs, for one table of a run. */
   tableDir(table: TableName, run: RunRef): string {
     return this.runDir(this.tablesDir(table), run);
   }

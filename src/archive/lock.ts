@@ -23,23 +23,23 @@ import {
 } from "./storage/real-folder.ts";
 
 /**
- * Garbage collection, an acceptance or a small run's job have a run for less than this: none of these is a reason to end a
- * job, or to leave a run for the next night. A lock's file is made in less, too.
+ * Garbage collection, an acceptance or a small run's job holds a run for less than this, so none of them is a reason to
+ * end a job, or to leave a run for the next night. Creating a lock's file takes less, too.
  */
 const briefMs = 2_000;
 
 /**
- * Holds a run for one job, as `lockRunNow` does, which is tried again for two seconds where another has it. Throws the
- * signal's reason where that comes first.
+ * Locks a run for one job, as `lockRunNow` does, and retries for two seconds if another job has it. Throws the signal's
+ * reason if that comes first.
  */
 export async function lockRun(layout: Layout, run: RunRef, signal?: AbortSignal): Promise<AsyncDisposable> {
   return await inTurn(() => lockRunNow(layout, run), briefMs, signal);
 }
 
 /**
- * Holds a run: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed process leaves nothing
- * behind but the file, which goes with the lock. Throws `locked` and names the holder's process where DuckDB does, and
- * `archive_damaged` where the run's folders are not all real ones; then nothing has been written.
+ * Locks a run with a kernel lock, taken through DuckDB's own lock on its database file, so a killed process leaves
+ * nothing but the file. Releasing the lock removes the file. Throws `locked`, with the holder's process id if DuckDB
+ * gives it, and `archive_damaged` before anything is written if a folder of the run is not a real one.
  */
 export async function lockRunNow(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
   await requireRealFoldersOf(layout, run);
@@ -49,14 +49,14 @@ export async function lockRunNow(layout: Layout, run: RunRef): Promise<AsyncDisp
   });
 }
 
-/** As `lockFile`, of a file that goes with the lock: thousands of runs would have one of 12 kB each, for nothing. */
+/** As `lockFile`, but removes the file with the lock: thousands of runs would each keep one of 12 kB for nothing. */
 async function lockForNow(...asked: Parameters<typeof lockFile>): Promise<AsyncDisposable> {
   const lock = await lockFile(...asked);
   const [, file] = asked;
   return {
     [Symbol.asyncDispose]: async () => {
       try {
-        // while it is held: whoever opened it ahead of this finds another in its place, or none, and tries again
+        // while it is held: a process that opened it earlier finds another file or none in its place, and tries again
         await tolerated(rm(file, { force: true }));
       } finally {
         await lock[Symbol.asyncDispose]();
@@ -65,12 +65,12 @@ async function lockForNow(...asked: Parameters<typeof lockFile>): Promise<AsyncD
   };
 }
 
-/** Holds what concerns the archive as a whole: types of columns. Throws `locked`. */
+/** Locks what concerns the archive as a whole: types of columns. Throws `locked`. */
 export async function lockArchive(layout: Layout): Promise<AsyncDisposable> {
   return await lockFile(layout, layout.archiveLockFile, "is changing column types of this archive", {});
 }
 
-/** Holds a run once whoever has it is done with it, however long that takes. Throws the signal's reason likewise. */
+/** Waits for a run's lock for as long as needed, then takes it. Throws the signal's reason likewise. */
 export async function lockRunInTurn(
   layout: Layout,
   run: RunRef,
@@ -79,7 +79,7 @@ export async function lockRunInTurn(
   return await inTurn(() => lockRunNow(layout, run), Number.POSITIVE_INFINITY, signal);
 }
 
-/** Tries to take a lock again and again, for so long. */
+/** Tries repeatedly to take a lock, for this long. */
 async function inTurn(
   take: () => Promise<AsyncDisposable>,
   forMs: number,
@@ -93,14 +93,14 @@ async function inTurn(
       const isHeld = error instanceof RunvaultError && error.code === "locked";
       if (!isHeld || performance.now() >= lastMs) throw error;
     }
-    // the kernel tells nobody that a lock is free
+    // the kernel does not announce that a lock is free
     await setTimeout(50, undefined, { signal }).catch(() => signal?.throwIfAborted());
   }
 }
 
 /**
- * Holds all runs that are archived, are being worked on, or were left half done, so that none is under way. Throws
- * `locked` and holds none where another job has one of them.
+ * Locks all runs that are archived, in progress or half done, so that no job works on any. Throws `locked` and locks
+ * none if another job has one of them.
  */
 export async function lockAllRuns({
   layout,
@@ -126,7 +126,7 @@ export async function lockAllRuns({
   return locks.move();
 }
 
-/** The locks of runs that have a job now, or one that was killed. */
+/** The locks of runs whose job is running or was killed. */
 async function lockFilesIn({ locksDir }: Layout): Promise<string[]> {
   const found: string[] = [];
   for (const instance of await namesIn(locksDir)) {
@@ -136,7 +136,7 @@ async function lockFilesIn({ locksDir }: Layout): Promise<string[]> {
   return found;
 }
 
-/** The locks of runs of which work is left that the next job goes on with. */
+/** The locks of runs with unfinished work that the next job continues. */
 async function locksOfPending({ locksDir, pendingRoot }: Layout): Promise<string[]> {
   const found: string[] = [];
   for (const instance of await namesIn(pendingRoot)) {
@@ -151,7 +151,7 @@ function lockOf({ locksDir, runsDir }: Layout, manifest: string): string {
   return join(locksDir, relative(runsDir, manifest).replace(/\.json$/, ".duckdb"));
 }
 
-/** Holds a file of `locks/`, which is made where it is missing. Throws `locked`, and says who `holder` is. */
+/** Locks a file of `locks/`, creating it if needed. Throws `locked`, with `holder` saying what the other does. */
 export async function lockFile(
   layout: Layout,
   file: string,
@@ -166,14 +166,14 @@ export async function lockFile(
       place: { ...place, file },
       hint: "Wait for it to end, then run the same command again.",
     });
-  // to close a file ends this process's locks on it, whoever in it has them
+  // closing a file releases all of this process's locks on it
   while (looks.has(file)) await looks.get(file);
   if (held.has(file)) throw locked(process.pid.toString());
   held.add(file);
   try {
     const locks = await lockingDuckDB();
     const name = await attach(locks, layout, file);
-    // whoever may write in the archive has to be able to lock it, whatever the umask of the lock's maker
+    // everyone who may write to the archive must be able to lock it, whatever umask created the lock file
     await tolerated(chmod(file, (await permissionsAt(layout, file)).file));
     return {
       [Symbol.asyncDispose]: async () => {
@@ -197,24 +197,26 @@ export async function lockFile(
       throw new RunvaultError("archive_damaged", "the lock file is damaged", {
         cause,
         place: { file },
-        hint: "Remove the file while no job is running: it holds no data, and the next job makes it again.",
+        hint: "Remove the file while no job is running: it holds no data, and the next job creates it again.",
       });
     }
     const isSystems = (cause as NodeJS.ErrnoException).code !== undefined;
-    const error = isSystems ? RunvaultError.from(cause) : duckDBError(cause, "the lock file cannot be made");
+    const error = isSystems
+      ? RunvaultError.from(cause)
+      : duckDBError(cause, "the lock file cannot be created");
     throw error.at({ file });
   }
 }
 
-/** Whoever holds a lock. */
+/** The holder of a lock. */
 export interface LockHolder {
-  /** Null where the system does not tell: on another machine, or in another container. */
+  /** Null if the system does not say: on another machine, or in another container. */
   readonly pid: number | null;
 }
 
 /**
- * Who holds a file of `locks/`; null where nobody does. To ask takes a lock for a moment, one that those who ask share: whoever
- * is to take the file at any time has to try again where it was held only then. Makes nothing, and needs no right to write.
+ * The holder of a file of `locks/`; null if it is free. The query takes a shared lock for a moment, so a job that needs
+ * the lock must retry if it met only that. Creates nothing and needs no write permission.
  */
 export async function lockHolder(layout: Layout, file: string): Promise<LockHolder | null> {
   if (held.has(file)) return { pid: process.pid };
@@ -235,7 +237,7 @@ async function lookAt(layout: Layout, file: string): Promise<LockHolder | null> 
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
     if (isConflict(message)) return { pid: Number(pidIn(message) ?? 0) || null };
-    // removed meanwhile, or cut off by a kill while it was made: whoever made it is gone
+    // removed in the meantime, or cut off because its creator was killed
     if (isGone(message) || isTorn(message)) return null;
     throw RunvaultError.from(cause, { place: { file } });
   }
@@ -257,7 +259,7 @@ function pidIn(message: string): string | undefined {
   return /PID (\d+)/.exec(message)?.[1];
 }
 
-/** Makes the file where it is missing, and its folder; gives the name under which the lock is held. */
+/** Creates the file and its folder if missing; returns the name under which the lock is held. */
 async function attach(locks: DuckDBConnection, layout: Layout, file: string): Promise<string> {
   const lastMs = performance.now() + briefMs;
   for (;;) {
@@ -268,7 +270,7 @@ async function attach(locks: DuckDBConnection, layout: Layout, file: string): Pr
       await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
     } catch (error) {
       const message = error instanceof Error ? error.message : "";
-      // another process removed the file or its folder, or is making it
+      // another process removed the file or its folder, or is creating it
       const isPassing = isGone(message) || isTorn(message);
       if (!isPassing || performance.now() >= lastMs) throw error;
       if (isTorn(message)) await mendLockFile(file);
@@ -278,8 +280,8 @@ async function attach(locks: DuckDBConnection, layout: Layout, file: string): Pr
     const after = await lstatOrNull(file);
     const isSame = before?.ino === after?.ino && before?.birthtimeMs === after?.birthtimeMs;
     if (after !== null && isSame) return name;
-    // made just now, by this process or by one that may have removed it again between its opening here and its locking:
-    // only of a file that was there before, and still is, everybody has the same lock
+    // this or another process has just created it, and may have removed it again between opening and locking; only a
+    // file that existed before and still does is the same lock for everyone
     await locks.run(`DETACH ${name}`);
     if (performance.now() < lastMs) continue;
     throw new RunvaultError("locked", "the lock file keeps being replaced", {
@@ -292,9 +294,9 @@ async function attach(locks: DuckDBConnection, layout: Layout, file: string): Pr
 let locking: Promise<DuckDBConnection> | undefined;
 let taken = 0;
 
-/** The DuckDB that holds all locks of this process: opening one for each would take longer than many a job. */
+/** The DuckDB instance that holds all locks of this process: opening one per lock would take longer than many jobs. */
 function lockingDuckDB(): Promise<DuckDBConnection> {
-  // DuckDB, which whoever only looks at manifests does without
+  // loaded late: commands that only read manifests do not need DuckDB
   locking ??= import("../duckdb/open-duckdb.ts")
     .then(({ openDuckDB }) => openDuckDB({ threads: 1 }))
     .then(({ connection }) => connection)
@@ -306,7 +308,7 @@ function lockingDuckDB(): Promise<DuckDBConnection> {
   return locking;
 }
 
-// the kernel's lock is per process, so two jobs of one process are kept apart here
+// the kernel's lock is per process, so this separates two jobs of one process
 const held = new Set<string>();
 
 /** Looks at locks that this process is taking now. */

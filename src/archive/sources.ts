@@ -169,7 +169,7 @@ async function changeAlone<T>(
   const { layout, store } = archive;
   const key = layout.keyOf(layout.sourcesFile);
   for (;;) {
-    // ahead of what it tells apart
+    // read before the data that it tells apart
     const token = (await store.head(key))?.token;
     const before = await readSources(archive);
     const [result, sources] = change(before);

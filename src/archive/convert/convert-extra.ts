@@ -4,18 +4,18 @@ import { extraKey } from "../../row/extra-member.ts";
 import type { LineRules } from "../../row/strict-line.ts";
 
 /**
- * The SQL side of `extra`, the member at a line's end. The guard compares what stands ahead of it with the line rendered anew,
- * so that no pattern has to be held against all of a line; of `extra` itself nothing is read but whether it is an object.
+ * The SQL side of `extra`, the member at a line's end. The guard compares the rest of the line with the line rendered
+ * again, so no pattern has to match a whole line. Of `extra` itself it checks only that it is an object.
  */
 
-/** The text in `text` where it is an object of strict JSON; NULL otherwise. */
+/** The value of `text` if it is an object of strict JSON; NULL otherwise. */
 function objectSql(text: string): string {
   return `CASE WHEN ${text} IS NOT NULL AND json_valid(${text}) AND NOT regexp_matches(${text}, ${literal(lenient)}) THEN ${text} END`;
 }
 
 /**
- * A relation of `line`, with the columns `beside`, as one of `line` without `extra`, these, and `extra`: NULL where a line has none.
- * What looks like the member, and is no object, stays in the line, which then is no line that the guard knows.
+ * A relation of `line`, with the columns `beside`, as one of `line` without `extra`, these, and `extra`: NULL where a
+ * line has none. A member of that name that is not an object stays in the line, and the guard then rejects the line.
  */
 export function splitExtraSql(relation: string, beside: string): string {
   const opening = literal(`${extraKey}{`);
@@ -28,8 +28,8 @@ export function splitExtraSql(relation: string, beside: string): string {
 }
 
 /**
- * The same where only canonical lines are to pass, in half the time: the relation has the canonical line as it has to be up to its
- * closing brace as `head`, and `line` stays whole. `beginsSql` says whether a line is that, with `extra` or without.
+ * The same for canonical lines only, in half the time: `head` holds the expected canonical line up to its closing
+ * brace, and `line` stays whole. `beginsSql` says whether a line is that, with `extra` or without.
  */
 export function behindHeadSql(relation: string): string {
   const rest = `SELECT *, CASE WHEN starts_with(line, head) THEN substring(line, length(head) + 1) END AS rest FROM ${relation}`;
@@ -50,7 +50,7 @@ export function extraValueSql({ extra = false }: Pick<LineRules, "extra">): stri
 }
 
 /**
- * What DuckDB's reader takes for JSON, and others do not: bare NaN and infinities, and a comma behind the last value. A text that
- * has such a thing inside of a string is only read more slowly for it.
+ * What DuckDB's reader accepts as JSON and others do not: bare NaN and infinities, and a comma after the last value. A
+ * text that has one of these inside a string is only read more slowly.
  */
 const lenient = "[:,\\[][ \\t\\r]*(?:-?[NnIi][AaNn]|[}\\]])";

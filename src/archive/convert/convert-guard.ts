@@ -14,8 +14,9 @@ import { beginsSql } from "./convert-extra.ts";
 import type { Shape } from "./convert-segments.ts";
 
 /**
- * The SQL side of the guard. The relation it works on has `line`, the text of a line without `extra`, `j`, a struct of VARCHAR with the
- * fields that DuckDB's JSON reader found in it, `n`, a struct of its whole numbers as such, and `file`.
+ * The SQL side of the guard. The relation it works on has `line`, the text of a line without `extra`, `j`, a struct of
+ * VARCHAR with the fields that DuckDB's JSON reader found in it, `n`, a struct of its whole numbers as such, and
+ * `file`.
  */
 
 /** The struct of VARCHAR that json_transform reads a line into, as the JSON text it wants. */
@@ -23,7 +24,7 @@ export function transformStructure(columns: readonly Column[]): string {
   return JSON.stringify(Object.fromEntries(columns.map(({ name }) => [name, "VARCHAR"])));
 }
 
-/** The struct of a line's whole numbers, cast once for all who need them. `TRY_CAST` where a cast may not raise. */
+/** The struct of a line's whole numbers, cast once for all uses. `TRY_CAST` where a cast may not raise. */
 export function wholeNumbersSql(columns: readonly Column[], cast: "CAST" | "TRY_CAST"): string {
   const fields = columns.flatMap((column) => {
     const type = wholeType(column);
@@ -35,15 +36,15 @@ export function wholeNumbersSql(columns: readonly Column[], cast: "CAST" | "TRY_
 }
 
 /**
- * SQL that is true where the row can be stored exactly; never NULL-safe by itself: compare with IS TRUE.
+ * SQL that is true if the row can be stored exactly. It may be NULL, so compare with IS TRUE.
  *
- * The first test is equality with the line rendered anew from the values that were read out of it. It costs a copy of
- * the line, and it proves at once that no key is missing, unknown or twice, that every token is of its kind, that whole
- * numbers are printed as such, that the row is the run's, and that the parser changed nothing: an escape or a bare
- * number would have made the rendered line differ. Lines that a shape describes are compared with that shape's grammar
- * instead, and lines of `checkedFiles` with none; these two have their whole numbers and ids tested apart. Then the
- * grammar and range of values, so that no cast rounds. `idsSql` has a line's ids, where lines of several runs are read at
- * once; all of them have to be canonical then.
+ * The first test compares the line with itself rendered again from the parsed values. It costs a copy of the line, and
+ * proves at once that no key is missing, unknown or duplicated, that every token is of its kind, that whole numbers are
+ * printed as such, that the row belongs to the run, and that the parser changed nothing: an escape or a bare number
+ * would make the rendered line differ. Lines that a shape describes are compared with that shape's grammar instead, and
+ * lines of `checkedFiles` with none; for these two, whole numbers and ids are tested separately. Grammar and range of
+ * the values come next, so that no cast rounds. `idsSql` gives a line's ids if lines of several runs are read at once;
+ * all of them must be canonical then.
  */
 export function guardSql(
   rules: LineRules,
@@ -67,8 +68,8 @@ function allOf(rules: LineRules, form: string): string {
 }
 
 /**
- * Whether `extra` is read behind the canonical line, in a relation of `behindHeadSql`: where no other form passes. The sign of a zero is
- * looked for in a line, in which no other field of that name may stand.
+ * Whether `extra` is read behind the canonical line, in a relation of `behindHeadSql`: where no other form passes. The
+ * sign of a zero is looked for in a line, in which no other field of that name may stand.
  */
 export function isReadBehindHead(
   { table }: Pick<LineRules, "table">,
@@ -79,18 +80,18 @@ export function isReadBehindHead(
   return shapes.length === 0 && checkedFiles.length === 0 && !hasDoubles;
 }
 
-/** The canonical line that a row has to be, up to its closing brace. */
+/** The canonical line expected of a row, up to its closing brace. */
 export function headSql(rules: LineRules, ids: IdsSql = literalIds(rules)): string {
   return renderedSql(rules, ids, "");
 }
 
-/** SQL for the ids of a line's run, as they stand inside of quotes in JSON. */
+/** SQL for the ids of a line's run, as they appear inside quotes in JSON. */
 export interface IdsSql {
   readonly runId: string;
   readonly instanceId: string;
 }
 
-/** An id as it stands inside of quotes in JSON. */
+/** An id as it appears inside quotes in JSON. */
 export function idInJson(id: string): string {
   return JSON.stringify(id).slice(1, -1);
 }
@@ -124,8 +125,8 @@ function decimalsSql({ table, exactTypes, oddZeros = false }: LineRules): string
 }
 
 /**
- * The grammar of several columns at once: one pattern over their values with commas between, which none of them can
- * hold. As many patterns as there are columns take longer.
+ * The grammar of several columns at once: one pattern over their values joined by commas, which no value can contain.
+ * One pattern a column takes longer.
  */
 function grammarSql(columns: readonly { column: Column; pattern: string }[]): string {
   if (columns.length === 0) return "true";
@@ -133,7 +134,9 @@ function grammarSql(columns: readonly { column: Column; pattern: string }[]): st
   return `regexp_full_match(concat(${values}), ${literal(columns.map(({ pattern }) => pattern).join(","))})`;
 }
 
-/** SQL for the value of a column in its Parquet type. Raises where it does not fit; grammar is the guard's part. */
+/**
+ * SQL for the value of a column in its Parquet type. Raises an error if it does not fit; the guard checks the grammar.
+ */
 export function typedSql(column: Column, rules: LineRules, shapes: readonly Shape[]): string {
   const text = field(column.name);
   const type = columnType(column, rules.exactTypes);
@@ -156,9 +159,8 @@ export function typedSql(column: Column, rules: LineRules, shapes: readonly Shap
 }
 
 /**
- * SQL for the decimal that a text is, NULL for the empty text. DuckDB takes eighty times as long to read a text into a
- * type of more than 18 digits as into one of 18 or less, which nearly every value fits: those go by way of a smaller type
- * that holds them exactly.
+ * SQL for the decimal in a text, NULL for the empty text. DuckDB takes eighty times as long to read a text into a type
+ * of more than 18 digits. Nearly every value fits 18, so those are read through a smaller type that holds them exactly.
  */
 function decimalSql(text: string, type: string, precision: number): string {
   const whole = `CAST(nullif(${text}, '') AS ${type})`;
@@ -167,13 +169,16 @@ function decimalSql(text: string, type: string, precision: number): string {
     const small = `DECIMAL(18,${scale})`;
     if (!holds(type, small)) return [];
     const fits = literal(`-?[0-9]{1,${18 - scale}}(?:\\.[0-9]{1,${scale}})?`);
-    // DuckDB may compute a branch for rows that take another one, so the cast of the text may not raise
+    // DuckDB may compute a branch for rows that take another one, so the cast of the text must not raise
     return [`WHEN regexp_full_match(${text}, ${fits}) THEN CAST(TRY_CAST(${text} AS ${small}) AS ${type})`];
   });
   return smaller.length === 0 ? whole : `CASE ${smaller.join(" ")} ELSE ${whole} END`;
 }
 
-/** SQL that is true where every cast would succeed, over whole numbers of `TRY_CAST`; finds the row that raised. */
+/**
+ * SQL that is true if every cast would succeed, over whole numbers from `TRY_CAST`; finds the row that raised the
+ * error.
+ */
 export function fitsSql(rules: LineRules): string {
   const tests = rules.table.columns.flatMap((column) => {
     const text = field(column.name);
@@ -194,7 +199,7 @@ export function fitsSql(rules: LineRules): string {
   return tests.join(" AND ");
 }
 
-/** The ends of int64 mean infinity and "no date" to DuckDB, which takes some of them without a word. */
+/** The ends of int64 mean infinity and "no date" to DuckDB, which accepts some of them silently. */
 function timestampRange(column: Column): string {
   return `${wholeNumber(column)} BETWEEN ${timestampMin} AND ${timestampMax}`;
 }
@@ -207,7 +212,10 @@ function field(name: string): string {
   return `j.${identifier(name)}`;
 }
 
-/** The canonical line made of whole numbers and of the other values as text. Free text alone is escaped: an escape elsewhere takes the slower form. */
+/**
+ * The canonical line made of whole numbers and of the other values as text. Only free text is escaped: an escape
+ * elsewhere takes the slower form.
+ */
 function renderedSql({ table }: LineRules, ids: IdsSql, end: "}" | "" = "}"): string {
   const known = new Map([
     ["run_id", ids.runId],
@@ -248,8 +256,8 @@ function rangeSql(column: Column): string[] {
 }
 
 /**
- * Decimals that the column holds without rounding: further zeros at the end are no digits of the value. Without odd
- * zeros: no sign on a zero, and no zero ahead of another digit.
+ * Decimals that the column holds without rounding: trailing zeros are not digits of the value. No odd zeros: no sign on
+ * a zero, and no zero before another digit.
  */
 function fittingDecimal(column: Column, exactTypes: LineRules["exactTypes"], oddZeros: boolean): string {
   const { precision, scale } = exactType(exactTypes, column.name);
@@ -269,7 +277,7 @@ function shapePattern(shape: Shape): string {
   return `${blank}\\{${blank}${members.join(`${blank},${blank}`)}${blank}\\}${blank}`;
 }
 
-/** Kinds of token only: what stands inside a string is the value guard's part. */
+/** Kinds of token only: the value guard checks the contents of strings. */
 function tokenPattern(column: Column | undefined): string {
   const string = '"(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"';
   switch (column?.kind) {

@@ -2,7 +2,7 @@ import { type ErrorPlace, RunvaultError, type WiderColumn } from "../../model/er
 import { digitsOf, widerType } from "../../model/profile/exact-types.ts";
 import { type CheckedLine, type LineRules, shorten } from "../../row/strict-line.ts";
 
-/** The error for a line that is no proper row of the run. */
+/** The error for a line that is not a proper row of the run. */
 export function rowError(
   checked: Exclude<CheckedLine, { kind: "row" }>,
   rules: LineRules,
@@ -18,7 +18,7 @@ export function rowError(
         `row seq ${checked.seq} has ${checked.column} ${shorten(checked.value)}, but ${shorten(wanted)} was asked for`,
         {
           place,
-          hint: "Report it to the gateway's operator: it answered with rows of another run. Nothing of this table was kept.",
+          hint: "Report it to the gateway's operator: it answered with rows of another run. No rows of this table were kept.",
         },
       );
     }
@@ -39,11 +39,11 @@ function rangeError(
     return tooNarrow(message, place, [{ table: table.name, column, type: wider, ...digits }]);
   return new RunvaultError("value_out_of_range", message, {
     place,
-    hint: "Have the gateway's operator correct this value: no column type can hold it.",
+    hint: "Ask the gateway's operator to correct this value: no column type can hold it.",
   });
 }
 
-/** The error for values that other types of their columns would hold. */
+/** The error for values that a wider column type would hold. */
 export function tooNarrow(message: string, place: ErrorPlace, wider: readonly WiderColumn[]): RunvaultError {
   const flags = (flag: string) =>
     wider
@@ -52,6 +52,6 @@ export function tooNarrow(message: string, place: ErrorPlace, wider: readonly Wi
   return new RunvaultError("value_out_of_range", message, {
     place,
     wider,
-    hint: `Archive the run again with \`--widen auto\`, or after \`runvault maintain rebuild ${flags("--widen")}\`; a new archive takes \`${flags("--decimal")}\`.`,
+    hint: `Archive the run again with \`--widen auto\`, or after running \`runvault rebuild ${flags("--widen")}\`; for a new archive, use \`${flags("--decimal")}\`.`,
   });
 }

@@ -8,7 +8,7 @@ import { rowError } from "./convert-row-error.ts";
 import { driftOf } from "./drift.ts";
 import type { ParquetLook, RowKey } from "./parquet-look.ts";
 
-/** A segment as conversion needs to know it. */
+/** What conversion needs to know about a segment. */
 export interface SegmentInput {
   /** An `.ndjson.zst` file. */
   readonly file: string;
@@ -17,71 +17,76 @@ export interface SegmentInput {
   readonly bytes: number;
   /** Bytes of its longest line. */
   readonly longestLine: number;
-  /** False when a row was seen that stands before its predecessor in key order. */
+  /** False if a row comes before its predecessor in key order. */
   readonly sorted: boolean;
-  /** True when the line-by-line path wrote the segment: the form of each line is known to be good. */
+  /** True if the line-by-line path wrote the segment, so the form of each line is known to be good. */
   readonly checked?: boolean;
 }
 
-/** One Parquet file to be made of segments, under the rules for their lines. */
+/** One Parquet file to make from segments, and the rules for their lines. */
 export interface Conversion extends LineRules {
-  /** In the order in which their rows belong. */
+  /** In the order of their rows. */
   readonly segments: readonly SegmentInput[];
-  /** Row hash of the lines, where whoever asks knows it. */
+  /** Row hash of the lines, if the caller knows it. */
   readonly rowHash?: RowHash;
   /** The Parquet file to write; replaced if it exists, removed if conversion fails. */
   readonly out: string;
 }
 
-/** A Parquet file that holds what its segments hold. */
+/** A Parquet file with the same rows as its segments. */
 export interface Converted extends HashedFile {
   readonly rows: number;
-  /** Keys of the first and the last row; undefined where there are no rows. */
+  /** Keys of the first and the last row; undefined if there are no rows. */
   readonly first: RowKey | undefined;
   readonly last: RowKey | undefined;
-  /** Names of fields that the contract does not know. They stay in the segments. */
+  /** Names of fields that are not in the contract. They stay in the segments. */
   readonly drift: readonly string[];
-  /** True when the rows had to be sorted: their order in the file is not that of the segments. */
+  /** True if the rows had to be sorted, so their order in the file differs from the segments. */
   readonly resorted: boolean;
 }
 
-/** Makes Parquet of segments: what whoever has segments needs to know of conversion. Throws as `convertSegments` does. */
+/**
+ * Converts segments to Parquet: the only interface to conversion that owners of segments need. Throws as
+ * `convertSegments` does.
+ */
 export type SegmentConverter = (conversion: Conversion) => Promise<Converted>;
 
-/** The keys of a line in the order in which they stand, as a line that is proper but not canonical taught them. */
+/** The keys of a line in their order, learnt from a line that is proper but not canonical. */
 export type Shape = readonly Member[];
 
-/** What became of an attempt to write a file: all of it, or the first line that the form does not take, and why. */
+/**
+ * The outcome of an attempt to write a file: everything was written, or the first line that the form refused, and why.
+ */
 export type FormAnswer =
   | { readonly kind: "written" }
   | { readonly kind: "refused"; readonly line: string; readonly file: string };
 
 /**
- * A way to write Parquet: DuckDB's, or another's. It takes a line only if it writes every value of it exactly, and it
- * takes canonical lines at least.
+ * A way to write Parquet, with DuckDB or otherwise. It accepts a line only if it can write every value exactly, and it
+ * accepts at least canonical lines.
  */
 export interface ConversionForm {
   /**
-   * Writes the lines of the segments, one behind the other, or in key order, lines of one key as they came. Lines of
-   * `shapes` are proper though not canonical; a form need not take them. Throws `malformed_row` for what is no line at
-   * all and `storage_…` for the disk.
+   * Writes the lines of the segments one after another, or in key order; lines with the same key keep their order.
+   * Lines of `shapes` are proper though not canonical; a form need not accept them. Throws `malformed_row` for what is
+   * not a line at all, and `storage_…` for the disk.
    */
   write(conversion: Conversion, inKeyOrder: boolean, shapes: readonly Shape[]): Promise<FormAnswer>;
 }
 
 /** Lines of more shapes than this are read by the line-by-line path. */
 const shapeLimit = 8;
-/** Lines with more fields than this that the contract does not know are read there, too: a guard names each of them. */
+/** So are lines with more fields outside the contract than this, because a guard names each of them. */
 const mostUnknownFields = 200;
 
 /**
- * Writes the segments of one bucket into one Parquet file: exactly, in order, rows out = lines in. Whatever the form,
- * what it refuses is read by the one strict reader, and what it wrote is looked into: rows, order, keys, row hash.
+ * Writes the segments of one bucket into one Parquet file: exactly, in order, rows out = lines in. With every form, the
+ * one strict reader reads what the form refuses, and what it wrote is checked: rows, order, keys, row hash.
  *
- * Throws `malformed_row` when a line is no proper row, or too odd for this path; the line-by-line path tells which.
- * Throws `value_out_of_range` for a proper value that its column cannot hold, `history_identity_conflict` for a row
- * of another run or instance, `duplicate_row` for two rows of one key among rows that had to be sorted, `incomplete`
- * when rows out ≠ lines in, `internal` where they are other rows, and `storage_…` for the disk.
+ * Throws `malformed_row` if a line is not a proper row or is too odd for this path; the line-by-line path finds out
+ * which. Throws `value_out_of_range` for a proper value that its column cannot hold, `history_identity_conflict` for a
+ * row of another run or instance, `duplicate_row` for two rows of one key among rows that had to be sorted,
+ * `incomplete` when rows out ≠ lines in, `internal` if they are different rows, and `storage_…` for the disk.
  */
 export async function convertSegments(
   form: ConversionForm,
@@ -91,7 +96,7 @@ export async function convertSegments(
   try {
     return await convert(form, look, conversion);
   } catch (thrown) {
-    // half a file is no file; if it cannot be removed either, the first error says more
+    // half a file is worthless; if it cannot be removed either, the first error says more
     await rm(conversion.out, { force: true }).catch(() => undefined);
     const error = thrown instanceof RunvaultError ? thrown : RunvaultError.from(thrown);
     throw error.at(placeOf(conversion));
@@ -115,10 +120,10 @@ async function convert(form: ConversionForm, look: ParquetLook, conversion: Conv
   if (fault?.kind === "disorder") {
     throw conversionFault("internal", `rows were not sorted at ts_event ${fault.ts} and seq ${fault.seq}`);
   }
-  // rows that came in order were held against each other as they came
+  // rows that arrived in order were compared with each other on arrival
   if (resorted && fault !== undefined) {
     throw new RunvaultError("duplicate_row", `two rows share ts_event ${fault.ts} and seq ${fault.seq}`, {
-      hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. Nothing is de-duplicated here.",
+      hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. runvault does not remove duplicates.",
     });
   }
   const lines = segments.reduce((sum, segment) => sum + segment.rows, 0);
@@ -167,7 +172,7 @@ async function refuseByteOrderMarks(segments: readonly SegmentInput[]): Promise<
   }
 }
 
-/** Has the form write, and again after each line whose shape is new but proper. */
+/** Lets the form write, and again after each line whose shape is new but proper. */
 async function writeLearning(
   form: ConversionForm,
   conversion: Conversion,
@@ -181,7 +186,7 @@ async function writeLearning(
   }
 }
 
-/** The shape of a line that was refused. Throws what is wrong with the line, and where it has no shape to learn. */
+/** The shape of a line that was refused. Throws if the line is wrong, or has no shape to learn. */
 function shapeOf(
   { line, file }: { readonly line: string; readonly file: string },
   rules: Conversion,
@@ -195,7 +200,7 @@ function shapeOf(
   const known = shapes.some((shape) => shapeText(shape) === shapeText(members));
   const tooMany = members.length > table.columns.length + mostUnknownFields;
   if (odd || known || tooMany || shapes.length === shapeLimit || members.some(({ nested }) => nested)) {
-    throw new RunvaultError("malformed_row", `this row has to be read line by line: ${shorten(line)}`, {
+    throw new RunvaultError("malformed_row", `this row must be read line by line: ${shorten(line)}`, {
       place: { file },
     });
   }

@@ -20,8 +20,8 @@ import type { Conversion, Converted } from "./convert-segments.ts";
 import { notOfRows, textSql } from "./duckdb-form.ts";
 
 /**
- * Whether conversions of one table may be made together: lines that nothing else is asked of than to be canonical, in the
- * types that the others have.
+ * Whether conversions of one table may run together: their lines only have to be canonical, and all have the same
+ * types.
  */
 export function mayConvertTogether(one: Conversion, other: Conversion): boolean {
   const isPlain = ({ segments, rowHash, oddZeros = false }: Conversion) =>
@@ -36,12 +36,13 @@ export function mayConvertTogether(one: Conversion, other: Conversion): boolean 
 }
 
 /**
- * Small conversions of one table, of one run each: a statement reads and guards the lines of all, each under the ids of
- * its own run, one a run writes its Parquet, and one looks into all that was written. Undefined for a conversion that has
- * to be made by itself, for it has lines that are not canonical, or not in order; its file may be there, and is no good.
- * What a statement costs however few rows it has is thus paid by few.
+ * Small conversions of one table, each of one run. One statement reads and guards all lines, each under the ids of its
+ * run; one per run writes its Parquet; one checks everything written. Undefined for a conversion that must run alone
+ * because its lines are not canonical or not in order; its file may exist, and must not be used. This spreads the fixed
+ * cost of a statement over many runs.
  *
- * Throws what is not of the rows: `storage_…` for the disk, and an interrupt. The connection does nothing else meanwhile.
+ * Throws errors that the rows did not cause: `storage_…` for the disk, and an interrupt. The connection does nothing
+ * else meanwhile.
  */
 export async function convertTogether(
   connection: DuckDBConnection,
@@ -52,7 +53,7 @@ export async function convertTogether(
   } catch (thrown) {
     const error = duckDBError(thrown, "conversion failed");
     if (error.code !== "internal" || notOfRows.test(String((thrown as Error).message))) throw error;
-    // a line of one of them is not as it should be: which, is found by halves
+    // a line of one of them is wrong; bisection finds which
     if (conversions.length === 1) return [undefined];
     const half = Math.ceil(conversions.length / 2);
     const first = await convertTogether(connection, conversions.slice(0, half));
@@ -76,7 +77,7 @@ async function allAtOnce(
         { rows: Number(rows), bytes: Number(bytes) },
       ]),
     );
-    // a byte order mark is left out without a word, so that the bytes come short
+    // a byte order mark is dropped silently, so there are too few bytes
     const isWhole = conversions.map(({ segments }, nth) => {
       const { rows = 0, bytes = 0 } = read.get(nth) ?? {};
       const sum = (of: "rows" | "bytes") => segments.reduce((total, segment) => total + segment[of], 0);
@@ -110,7 +111,7 @@ async function allAtOnce(
   }
 }
 
-/** The rows of all conversions, in order, with the place of the conversion that each is of, and the bytes of its line. */
+/** The rows of all conversions, in order, each with the index of its conversion and the bytes of its line. */
 function rowsSql(conversions: readonly Conversion[]): string {
   const [first] = conversions as [Conversion];
   const { columns } = first.table;
@@ -120,7 +121,8 @@ function rowsSql(conversions: readonly Conversion[]): string {
   );
   const listOf = (texts: readonly string[]) => `[${texts.map(literal).join(", ")}]`;
   const at = `list_position(${listOf(segments.map(({ file }) => file))}, file)`;
-  // no join, which may change the order of the rows; the file is one value for many rows, and so is what is made of it
+  // no join, which may change the order of rows; the file is one value for many rows, and so is what is computed from
+  // it
   const own = {
     nth: `[${owners.map(({ nth }) => nth).join(", ")}]`,
     run_id: listOf(owners.map(({ runId }) => runId)),
@@ -163,7 +165,7 @@ interface Look extends Pick<Converted, "rows" | "first" | "last"> {
   readonly isDisordered: boolean;
 }
 
-/** By file, how many rows it has, its first and last key, and whether one stands before its predecessor. */
+/** By file: how many rows it has, its first and last key, and whether a row comes before its predecessor. */
 async function looksAt(
   connection: DuckDBConnection,
   conversions: readonly Conversion[],

@@ -1,24 +1,24 @@
-/** Names told of what the contract does not know: whoever has more says something else than rows. */
+/** Most names recorded outside the contract: a source with more is not sending rows. */
 const mostNames = 100;
-/** Names told in a line of a report. */
+/** Most names in one line of a report. */
 const mostTold = 10;
-/** What a name is cut to, which whoever sends it can make as long as a line. */
+/** Names are cut to this length, because a sender can make one as long as a line. */
 const longestName = 100;
-/** Names remembered while a segment is read; what is beyond is counted. */
+/** Names remembered while a segment is read; any more are only counted. */
 const mostRemembered = 10_000;
 
 const others = /^and (\d+) more$/;
 
-/** What lines had that the contract does not know: each name once, whatever a gateway makes of them in bounds. */
+/** What lines contained outside the contract: each name once, within bounds whatever a gateway sends. */
 export class Drift {
   readonly #names = new Set<string>();
   #more = 0;
 
-  /** Takes a name in, or what `list` made of others. */
+  /** Adds a name, or the names of another drift's `list`. */
   add(name: string): void {
     const further = others.exec(name)?.[1];
     if (further !== undefined) {
-      // the same fields were left out of each list, as far as can be told
+      // as far as can be known, each list left out the same fields
       this.#more = Math.max(this.#more, Number(further));
       return;
     }
@@ -28,7 +28,7 @@ export class Drift {
     else this.#more++;
   }
 
-  /** The names in order; of many the first, and `and N more`. */
+  /** The names in order; if there are many, the first ones and `and N more`. */
   list(most: number = mostNames): string[] {
     const sorted = [...this.#names].sort();
     const more = this.#more + Math.max(0, sorted.length - most);
@@ -43,7 +43,7 @@ export function driftText(list: readonly string[]): string {
   return drift.list(mostTold).join(", ");
 }
 
-/** Drift of several files as that of all of them. */
+/** The drift of several files, combined. */
 export function driftOf(lists: Iterable<readonly string[]>): string[] {
   const drift = new Drift();
   for (const list of lists) for (const name of list) drift.add(name);

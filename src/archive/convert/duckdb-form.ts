@@ -33,8 +33,8 @@ export function duckDBConverter(connection: DuckDBConnection): SegmentConverter 
 }
 
 /**
- * One COPY for a whole file, which reads text, guards each line and writes Parquet. It does not say which line it
- * stopped at, so that line is looked for.
+ * One COPY for a whole file, which reads text, guards each line and writes Parquet. COPY does not say at which line it
+ * stopped, so a search finds it.
  */
 function duckDBForm(connection: DuckDBConnection): ConversionForm {
   return {
@@ -44,7 +44,7 @@ function duckDBForm(connection: DuckDBConnection): ConversionForm {
         return { kind: "written" };
       } catch (thrown) {
         const error = duckDBError(thrown, "conversion failed");
-        // only what DuckDB says about the rows themselves is looked into
+        // only errors about the rows themselves are analysed
         if (error.code !== "internal" || notOfRows.test(String((thrown as Error).message))) throw error;
         const offending = await offendingLine(connection, input, shapes, thrown);
         if (offending === undefined) throw error;
@@ -75,15 +75,15 @@ function copySql(input: Conversion, shapes: readonly Shape[], inKeyOrder: boolea
     .join(", ");
   const ordered = !inKeyOrder
     ? rows
-    : // the position makes the sort stable, for gateways whose key does not tell all rows apart
+    : // the position makes the sort stable, for gateways whose keys are not unique
       `SELECT ${names} FROM (SELECT *, row_number() OVER () AS "the position" FROM (${rows})) ORDER BY ${keySql(input)}, "the position"`;
   return `COPY (${ordered}) TO ${literal(input.out)} (${parquetOptions(dictionaryLimit(input.table))})`;
 }
 
-/** The relation of `line`, `j`, `n` and `file` that the guard works on, and of `extra` where lines may end with it. */
+/** The relation of `line`, `j`, `n` and `file` that the guard works on, with `extra` if lines may end with it. */
 function linesSql(input: Conversion, shapes: readonly Shape[], cast: "CAST" | "TRY_CAST" = "CAST"): string {
   const { columns } = input.table;
-  // the canonical line holds the ids as they have to be: where no other form passes, nothing needs to read them
+  // the canonical line contains the expected ids: if no other form passes, they need not be read
   const otherForms = shapes.length > 0 || checkedFiles(input).length > 0;
   const read = otherForms
     ? columns
@@ -108,7 +108,7 @@ export function textSql(input: Pick<Conversion, "segments">): string {
   if (segments.length === 0) {
     return "(SELECT CAST(NULL AS VARCHAR) AS line, '' AS file WHERE false)";
   }
-  // the CSV reader gives lines as they stand, checks their UTF-8 and splits faster than the JSON reader
+  // the CSV reader returns lines unchanged, checks their UTF-8 and splits faster than the JSON reader
   const longest = segments.reduce((most, { longestLine }) => Math.max(most, longestLine), 0);
   // a manifest may claim any length; DuckDB has a buffer of it for each thread
   const lineBytes = Math.max(Math.min(longest, lineLimitBytes) + 16, 64 * 1024);
@@ -128,7 +128,7 @@ async function offendingLine(
   shapes: readonly Shape[],
   cause: unknown,
 ): Promise<{ line: string; file: string } | undefined> {
-  // casts of the guard may raise, so it is asked only about rows whose values can be cast
+  // the guard's casts may raise errors, so it only sees rows whose values can be cast
   const passes = `CASE WHEN (${fitsSql(input)}) IS TRUE THEN (${guardSql(input, shapes, checkedFiles(input))}) IS TRUE ELSE false END`;
   const isSplit = input.extra && !isReadBehindHead(input, shapes, checkedFiles(input));
   try {
@@ -140,7 +140,7 @@ async function offendingLine(
   } catch (thrown) {
     const error = duckDBError(thrown, "conversion failed");
     if (error.code !== "internal") throw error;
-    // a line that is not JSON, not UTF-8 or longer than was said stops the search as well
+    // a line that is not JSON, not UTF-8 or longer than stated stops the search as well
     const reason = (thrown instanceof Error ? thrown.message : String(thrown)).split("\n")[0] ?? "";
     throw new RunvaultError("malformed_row", `DuckDB cannot read a line: ${reason.slice(0, 300)}`, { cause });
   }

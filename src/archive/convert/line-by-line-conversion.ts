@@ -12,7 +12,10 @@ export interface LineByLineInput extends LineRules {
   readonly file?: string;
 }
 
-/** A line that is no proper row, as quarantine keeps it; one that its source set aside, as the wire had it. */
+/**
+ * A line that is not a proper row, as quarantine keeps it; a row that its source set aside is kept as it was on the
+ * wire.
+ */
 export interface BadLine {
   /** Counted from 1. */
   readonly line: number;
@@ -22,13 +25,13 @@ export interface BadLine {
   /** The line as it came, without its line end; base64 where it is not UTF-8. */
   readonly raw: string;
   readonly encoding: "utf8" | "base64";
-  /** Its source set it aside: `raw` is the row as the wire had it, ahead of any map. */
+  /** Its source set it aside: `raw` is the row as it was on the wire, before any map. */
   readonly foreign?: true;
 }
 
-/** Where the lines go. Each call is awaited, so a slow sink slows the reading down. */
+/** Receives the lines. Each call is awaited, so a slow sink slows the reader down. */
 export interface LineByLineSink {
-  /** A proper row's line with its line end. */
+  /** The line of a proper row, with its line end. */
   good(line: Uint8Array): void | Promise<void>;
   bad(record: BadLine): void | Promise<void>;
 }
@@ -37,22 +40,22 @@ export interface LineByLineResult {
   readonly good: number;
   readonly bad: number;
   /**
-   * What lines had that the contract does not know: names of unknown fields, `blank line` for lines that hold nothing and
-   * are no rows, `byte order mark`, `odd zeros in decimals`.
+   * What lines contained outside the contract: names of unknown fields, `blank line` for empty lines, which are not
+   * rows, `byte order mark`, `odd zeros in decimals`.
    */
   readonly drift: readonly string[];
 }
 
-/** A line longer than this ends the segment by name. */
+/** A line longer than this ends the segment with an error that names it. */
 export const lineLimitBytes = 16 * 1024 * 1024;
 
 /**
- * Reads a segment line by line and sorts its lines into proper rows and others.
+ * Reads a segment line by line and separates proper rows from other lines.
  *
- * A good line is kept byte for byte, unknown fields included; only blanks around it go, a carriage return between its
- * tokens becomes a blank, for it would end the line to other readers, and exact numbers lose odd zeros. The new segment is then `checked`.
- * Throws `history_identity_conflict` and `value_out_of_range` at the first such row: these are no damage to a line but
- * stop the table. Throws `line_too_long` beyond 16 MiB.
+ * A good line is kept byte for byte, unknown fields included. Only three things change: blanks around it are removed, a
+ * carriage return between its tokens becomes a blank because other readers would end the line there, and exact numbers
+ * lose odd zeros. The new segment is then `checked`. Throws `history_identity_conflict` and `value_out_of_range` at the
+ * first such row: the line is not damaged, but the table cannot go on. Throws `line_too_long` beyond 16 MiB.
  */
 export async function convertLineByLine(
   input: LineByLineInput,
@@ -105,7 +108,7 @@ export async function convertLineByLine(
   return { good, bad, drift: drift.list() };
 }
 
-/** The line as it came, for quarantine; `text` where it is UTF-8. */
+/** The line as it arrived, for quarantine; `text` if it is UTF-8. */
 function rawOf(text: string | undefined, whole: Buffer): Pick<BadLine, "raw" | "encoding"> {
   return text === undefined
     ? { raw: whole.toString("base64"), encoding: "base64" }
@@ -129,7 +132,7 @@ function cleanLine(bytes: Buffer): Buffer {
   while (isBlank(bytes[start])) start++;
   while (end > start && isBlank(bytes[end - 1])) end--;
   const line = Buffer.concat([bytes.subarray(start, end), lineFeed]);
-  // no string of a proper row holds one as it is
+  // no string of a proper row contains one unescaped
   for (let at = line.indexOf(0x0d); at >= 0; at = line.indexOf(0x0d, at)) line[at] = 0x20;
   return line;
 }
@@ -168,7 +171,7 @@ async function* splitLines(input: LineByLineInput): AsyncGenerator<{ bytes: Buff
       start = end + 1;
     }
     if (start < chunk.length) {
-      // the producer may use its chunk's memory again once it is asked for the next
+      // the producer may reuse its chunk's memory once the next one is requested
       pending.push(Buffer.from(chunk.subarray(start)));
       pendingBytes += chunk.length - start;
       refuseLong(pendingBytes, line);

@@ -21,7 +21,7 @@ export interface ParquetExtent {
   readonly last: RowKey | undefined;
 }
 
-/** A look by DuckDB into a Parquet file that was just written, by whatever wrote it. */
+/** A check by DuckDB of a Parquet file that was just written, whatever wrote it. */
 export class ParquetLook {
   readonly #connection: DuckDBConnection;
 
@@ -30,7 +30,7 @@ export class ParquetLook {
   }
 
   /**
-   * A row that stands before its predecessor in key order; where there is none, one that has its predecessor's key.
+   * A row that comes before its predecessor in key order; if there is none, one with its predecessor's key.
    */
   async orderFault(table: Table, file: string): Promise<OrderFault | undefined> {
     const keys = table.key.map(identifier);
@@ -48,8 +48,8 @@ export class ParquetLook {
   }
 
   /**
-   * How many rows a file has, and, where that is as many as expected, the keys of the first and the last; undefined where
-   * there are none. One statement: each opens the file anew.
+   * How many rows a file has and, if that is the expected number, the keys of the first and the last; undefined if
+   * there are none. It is one statement, because each statement opens the file again.
    */
   async extent(file: string, expected: number): Promise<ParquetExtent> {
     const numbered = parquetRows([file], ", file_row_number = true");

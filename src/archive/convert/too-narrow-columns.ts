@@ -12,16 +12,16 @@ import { Turns } from "../../model/turns.ts";
 import { shorten } from "../../row/strict-line.ts";
 import { tooNarrow } from "./convert-row-error.ts";
 
-/** The most digits that values of a column need, with the values that need them. */
+/** The most digits that a column's values need, with the values that need them. */
 interface Needed extends Digits {
   readonly largest: string;
   readonly finest: string;
 }
 
 /**
- * What to say of a table of which one value did not fit its column, once all of its lines are here: which columns are too
- * narrow, with types that hold every value, so that they are widened once. A column whose values no type holds is named
- * with two of them.
+ * The error for a table in which a value did not fit its column, made once all its lines are here. It names every
+ * column that is too narrow, with a type that holds all values, so one widening is enough. For a column whose values
+ * fit no type, it gives two of the values.
  */
 export async function tooNarrowColumns(
   error: RunvaultError,
@@ -39,12 +39,12 @@ export async function tooNarrowColumns(
       return new RunvaultError("value_out_of_range", message, {
         cause: error,
         place: error.place,
-        hint: "Have the gateway's operator correct these values.",
+        hint: "Ask the gateway's operator to correct these values.",
       });
     }
     wider.push({ table: table.name, column, type, whole, scale });
   }
-  // a value that is written with escapes is seen by the conversion alone
+  // only the conversion sees a value that is written with escapes
   return wider.length === 0 ? error : tooNarrow(error.message, error.place, wider);
 }
 
@@ -57,7 +57,7 @@ async function neededDigits(table: Table, texts: AsyncIterable<Buffer>): Promise
     for (let start = 0, stop = 0; start < text.byteLength; start = stop) {
       const end = text.indexOf(0x0a, start + pieceBytes);
       stop = end < 0 ? text.byteLength : end + 1;
-      // a character a byte: what is looked for is ASCII
+      // one character per byte: the search is for ASCII
       for (const [, column = "", value = ""] of text.toString("latin1", start, stop).matchAll(pattern)) {
         const { whole, scale } = digitsOf(value);
         const most = needed.get(column) ?? { whole: 0, scale: 0, largest: value, finest: value };

@@ -3,18 +3,18 @@ import { isOtherSchema } from "../../model/profile/schema-fingerprint.ts";
 import type { Manifest, TableManifest } from "../manifest/manifest.ts";
 import { latestView, type TableView } from "../manifest/table-view.ts";
 
-/** What two manifests disagree about. */
+/** Where two manifests disagree. */
 export interface Disagreement {
   /** Make the archives different. */
   readonly differences: string[];
-  /** What one source could not know, or proved by other means. */
+  /** What one source could not know, or proved in another way. */
   readonly notes: string[];
 }
 
 /**
- * Two manifests of one run without what may differ between equal archives: generation, times, durations, retries, file
- * names and hashes, requests, the source's label. A field that one source had no way to know (null on one side) is a
- * note, as is the proof.
+ * Compares two manifests of one run, ignoring what may differ between equal archives: generation, times, durations,
+ * retries, file names and hashes, requests, the source's label. A field that one source could not know (null on one
+ * side) is a note, and so is the proof.
  */
 export function compareManifests(a: Manifest, b: Manifest): Disagreement {
   const found = new Comparison();
@@ -33,7 +33,7 @@ export function compareManifests(a: Manifest, b: Manifest): Disagreement {
   return found;
 }
 
-/** One table in two manifests, its rows apart. */
+/** Compares one table in two manifests, except for its rows. */
 export function compareTables(inA: TableManifest | undefined, inB: TableManifest | undefined): Disagreement {
   const found = new Comparison();
   if (inA === undefined || inB === undefined) {
@@ -111,7 +111,7 @@ function buckets(table: TableView): string {
   return shown.join(", ");
 }
 
-/** The types but for `extra`, which is no part of the rows. */
+/** The types without `extra`, which is not part of the rows. */
 function decimals({ exactTypes: { [extraName]: _, ...decimals } }: TableView): Record<string, string> {
   return decimals;
 }

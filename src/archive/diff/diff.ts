@@ -25,16 +25,16 @@ export interface DiffOptions {
   /** Only these runs; every run of both archives unless given. */
   readonly runs?: readonly RunRef[];
   readonly signal?: AbortSignal;
-  /** Hears each table as it is done. */
+  /** Called after each table. */
   readonly onTable?: (run: RunRef, table: TableDiff) => void;
 }
 
 export interface TableDiff {
   readonly table: TableName;
   readonly equal: boolean;
-  /** Row counts of the segments; null where the side does not hold the table. */
+  /** Row counts of the segments; null if that side does not have the table. */
   readonly rows: { readonly a: number | null; readonly b: number | null };
-  /** Row hashes of the Parquet files as `rows:sum`; null where the side has no Parquet. */
+  /** Row hashes of the Parquet files as `rows:sum`; null if that side has no Parquet. */
   readonly rowHash: { readonly a: string | null; readonly b: string | null };
   readonly firstDifference: LineDifference | null;
   readonly differences: readonly string[];
@@ -59,10 +59,10 @@ export interface ArchiveDiff {
 
 /**
  * Compares the data of two archives: per run and table the same lines in the same order, the same row hash, the same
- * buckets with the same counts, and the same manifest but for what making it anew changes. Where segments are cut, and
- * by which proof a table is complete, makes no difference; the latter is noted. Tables whose rows came unsorted are
- * compared by their sorted rows. Throws `archive_damaged` where a side cannot be read, `not_archived` for a run asked
- * for that neither holds.
+ * buckets with the same counts, and the same manifest except for what a new run of the job changes. Segment boundaries
+ * and the kind of proof make no difference; a different proof is noted. Tables whose rows came unsorted are compared by
+ * their sorted rows. Throws `archive_damaged` if a side cannot be read, and `not_archived` for a requested run that
+ * neither has.
  */
 export async function diffArchives(a: Archive, b: Archive, options: DiffOptions = {}): Promise<ArchiveDiff> {
   const { runs, signal } = options;
@@ -100,7 +100,7 @@ interface Side {
   readonly whole: WholeFiles;
   readonly archive: Archive;
   readonly manifest: Manifest;
-  /** One for each side: a connection runs one query at a time, and both sides are read at once. */
+  /** One for each side: a connection runs one query at a time, and both sides are read in parallel. */
   readonly connection: DuckDBConnection;
 }
 
@@ -139,7 +139,7 @@ async function diffTable(
   let difference: LineDifference | null = null;
   if (a !== undefined && b !== undefined) {
     if (rows.a !== rows.b) differences.push(`rows: ${rows.a} and ${rows.b}`);
-    // the order of rows that came unsorted is the conversion's, so it stands in Parquet
+    // the conversion decides the order of rows that arrived unsorted, so it is found in Parquet
     const unsorted = [...a.segments, ...b.segments].some(({ sorted }) => !sorted);
     const [left, right] = sides.map((side) =>
       unsorted ? parquetText(side, name, signal) : segmentText(side, name, signal),

@@ -31,8 +31,8 @@ import { holdsCommittedWork, type RunJournal, removeWork, type Step } from "./ru
 
 /**
  * Makes `next` the committed truth of its run: files put beside those of generations before, then the manifest, for all
- * tables at once. The manifest is replaced only if it is still the generation that was read. It also says which files of
- * generations before are kept for their readers; others are removed.
+ * tables at once. The manifest is replaced only if it is still the generation that was read. It also says which files
+ * of generations before are kept for their readers; others are removed.
  */
 export async function commitRun(
   archive: Archive,
@@ -44,7 +44,7 @@ export async function commitRun(
   const key = layout.keyOf(layout.manifestFile(next));
   // types may have changed since the job began
   await archive.refresh();
-  // ahead of what it tells apart
+  // read before the data that it tells apart
   const token = (await store.head(key))?.token;
   const before = await archive.manifest(next);
   if ((before?.generation ?? 0) !== next.generation - 1) throw overtakenBy(before, next);
@@ -82,8 +82,8 @@ function overtakenBy(now: Manifest | null, next: Manifest): RunvaultError {
 }
 
 /**
- * Removes the files of a run that its manifest does not name, but for those whose hour is not over, and those that a reader
- * may be at. What stays goes with a later job, or with garbage collection.
+ * Removes the files of a run that its manifest does not name, but for those whose hour is not over, and those that a
+ * reader may be at. What stays goes with a later job, or with garbage collection.
  */
 async function removeOthers(
   archive: Archive,
@@ -116,8 +116,8 @@ function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Mani
 }
 
 /**
- * Puts what is pending of the named files; the others have to be there already. What the generation before names, too, may
- * have been lost since: that is no reason to keep back what this job has of other tables.
+ * Puts what is pending of the named files; the others have to be there already. What the generation before names, too,
+ * may have been lost since: that is no reason to keep back what this job has of other tables.
  */
 async function putFiles(
   { layout, store }: Archive,
@@ -181,8 +181,8 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest, now: N
 
 /**
  * Brings `tables/` in line with the manifest: one hard link (or copy) a readable bucket, renamed over the former, so
- * that a glob sees each bucket old or new, never torn, never twice. With `anew` copies are replaced as well, whatever is in
- * them. Gives how many were made.
+ * that a glob sees each bucket old or new, never torn, never twice. With `anew` copies are replaced as well, whatever
+ * is in them. Gives how many were made.
  */
 export async function refreshTables(archive: Archive, manifest: Manifest, anew = false): Promise<number> {
   const { layout, store } = archive;
@@ -218,7 +218,8 @@ function heldIn(manifest: Manifest | null, name: TableName): Holding[] {
 
 /** Whether a link, or a copy, had to be made. */
 async function linkOver(store: Store, key: string, to: string, anew: boolean): Promise<boolean> {
-  // the file is lost, or something else is in its place, which its readers are told; what people glob may still be whole
+  // the file is lost, or something else is in its place, which its readers are told; what people glob may still be
+  // whole
   const from = await store.localFile(key).catch((error: unknown) => {
     const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
     if (isMissing(error) || isDamaged) return null;
