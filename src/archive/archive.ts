@@ -257,10 +257,14 @@ async function readManifest(layout: Layout, store: Store, run: RunRef): Promise<
 
 /** The error for a manifest that stands in another run's place. */
 export function misplacedManifest({ instanceId, runId }: RunRef, file: string): RunvaultError {
-  return new RunvaultError("archive_damaged", `this is the manifest of another run, ${instanceId}/${runId}`, {
-    place: { file },
-    hint: "Move the file out of the archive; a copy would count its run twice.",
-  });
+  return new RunvaultError(
+    "archive_damaged",
+    `this manifest belongs to another run, ${instanceId}/${runId}`,
+    {
+      place: { file },
+      hint: "Move the file out of the archive; a copy would count its run twice.",
+    },
+  );
 }
 
 async function listManifests(layout: Layout, store: Store): Promise<string[]> {

@@ -51,7 +51,7 @@ export async function readSources({ layout, store }: Place): Promise<readonly Kn
     `the record of sources is not valid: ${z.prettifyError(parsed.error)}`,
     {
       place: { file: layout.sourcesFile },
-      hint: "Restore the file from a backup, or remove it: later jobs learn again what was in it.",
+      hint: "Restore the file from a backup, or remove it: later jobs collect its contents again.",
     },
   );
 }

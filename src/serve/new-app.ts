@@ -34,13 +34,16 @@ export function newApp({ tls, exposesHead, onRefused, onError, ...http }: AppOpt
     onRefused({ method: asked.method, path: pathOf(asked), query: {}, ...answered }, asked.ip);
     return { status, headers: { ...headers, "content-type": "application/json; charset=utf-8" }, text };
   };
-  /** HTTP/2 takes any word for a method; fastify answers one that HTTP has not without its hooks, which also let callers in. */
+  /**
+   * HTTP/2 takes any word for a method; fastify answers one that HTTP has not without its hooks, which also let callers
+   * in.
+   */
   const knownAlone =
     (handler: RequestListener): RequestListener =>
     (request, response) => {
       const { method = "", url = "", socket } = request;
       if (METHODS.includes(method)) return handler(request, response);
-      const error = new RunvaultError("invalid_argument", "the request's method is none of HTTP");
+      const error = new RunvaultError("invalid_argument", "the request's method is not an HTTP method");
       const { status, headers, text } = refusal({ method: "", url, ip: socket.remoteAddress ?? "" }, error);
       response.writeHead(status, headers).end(text);
     };

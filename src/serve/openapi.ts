@@ -41,24 +41,24 @@ const time = {
 
 const parameters: Record<ParameterName, { readonly schema: JsonSchema; readonly description: string }> = {
   instance: { schema: { type: "string", minLength: 1 }, description: "Exact identifier of the instance." },
-  run_id: { schema: { type: "string" }, description: "The run; empty is the instance's latest." },
-  from: { schema: time, description: "Lower bound of ts_event, included." },
-  to: { schema: time, description: "Upper bound of ts_event, excluded." },
-  limit: { schema: { type: "integer", minimum: 1 }, description: "Most rows to answer with." },
+  run_id: { schema: { type: "string" }, description: "The run; empty means the instance's latest." },
+  from: { schema: time, description: "Lower bound of ts_event, inclusive." },
+  to: { schema: time, description: "Upper bound of ts_event, exclusive." },
+  limit: { schema: { type: "integer", minimum: 1 }, description: "Maximum number of rows." },
   with_checksum: {
     schema: { type: "boolean" },
-    description: "Row checksums too, which take a scan of the rows.",
+    description: "Also return row checksums, which requires a scan of the rows.",
   },
-  table: { schema: { enum: ["", ...tableNames] }, description: "This table alone; empty is all." },
+  table: { schema: { enum: ["", ...tableNames] }, description: "Only this table; empty means all." },
   tail: {
     schema: { type: "integer", minimum: 0, maximum: mostLogLines },
-    description: "Number of recent lines; 0 is 100.",
+    description: "Number of recent lines; 0 means 100.",
   },
-  follow: { schema: { type: "boolean" }, description: "Go on with new lines as they come." },
+  follow: { schema: { type: "boolean" }, description: "Continue with new lines as they arrive." },
   ...(Object.fromEntries(
     filterNames.map((name) => [
       name,
-      { schema: { type: "string" }, description: `Rows of this ${name} alone; empty does not filter.` },
+      { schema: { type: "string" }, description: `Only rows of this ${name}; empty means no filter.` },
     ]),
   ) as unknown as Record<(typeof filterNames)[number], { schema: JsonSchema; description: string }>),
 };
@@ -75,13 +75,13 @@ const inPath: Record<string, { readonly schema: JsonSchema; readonly description
       part,
       {
         schema: { type: "string", minLength: 1 },
-        description: `The ${part} as addresses in a list have it.`,
+        description: `The ${part} as listed addresses contain it.`,
       },
     ]),
   ),
   path: {
     schema: { type: "string", minLength: 1 },
-    description: "The read model, such as resources or accounts/main: with slashes as they are.",
+    description: "The read model, such as resources or accounts/main: with unescaped slashes.",
   },
 };
 
@@ -143,8 +143,8 @@ export function openApiDocument({ name, version, routes, hasTokens, forms }: Ope
       version,
       description:
         "History of trading runs, and the control and live planes. 64-bit integers are strings, times UNIX nanoseconds in " +
-        "UTC, exact numbers decimal strings, empty where absent. Instances and runs are named by exact ids. A parameter " +
-        "that a route does not name is refused. The same is available over RPC, as the protobuf packages describe.",
+        "UTC, exact numbers decimal strings, empty if absent. Instances and runs are named by exact ids. A parameter " +
+        "that a route does not list is refused. The same is available over RPC; see the protobuf packages.",
     },
     servers: [{ url: "/" }],
     ...(hasTokens ? { security: [{ bearer: [] }] } : { security: [] }),
@@ -153,11 +153,11 @@ export function openApiDocument({ name, version, routes, hasTokens, forms }: Ope
       schemas: { ...schemas.all, HistoryError: historyError },
       responses: {
         HistoryError: {
-          description: `An error of history routes, told by status and code. ${codes}`,
+          description: `An error of a history route; status and code identify it. ${codes}`,
           content: { [json]: { schema: { $ref: "#/components/schemas/HistoryError" } } },
         },
         ControlError: {
-          description: `An error of other routes, told by status and code. Codes by status: ${wireCodes("control").join(", ")}.`,
+          description: `An error of another route; status and code identify it. Codes by status: ${wireCodes("control").join(", ")}.`,
           content: { [json]: { schema: control } },
         },
       },
@@ -190,17 +190,17 @@ function answersOf(
     );
     const headers = {
       [rowCountHeader]: {
-        description: "Rows of the answer, where known ahead.",
+        description: "Number of rows in the answer, if known in advance.",
         schema: { type: "integer" },
       },
       [setAsideHeader]: {
-        description: "Rows of the table that were set aside.",
+        description: "Number of rows of the table that were set aside.",
         schema: { type: "integer" },
       },
     };
     return of(
       [200],
-      `Rows of ${answer.rows.name} in key order; of NDJSON, the schema is that of a line.`,
+      `Rows of ${answer.rows.name} in key order; for NDJSON, the schema describes one line.`,
       content,
       headers,
     );

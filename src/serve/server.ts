@@ -55,7 +55,10 @@ export interface ServeOptions {
   readonly host: string;
   /** 0 is any free port. */
   readonly port: number;
-  /** Of history only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage. */
+  /**
+   * Of history only what the interface document itself shows on REST: no /history/runs, /history/resources,
+   * /history/storage.
+   */
   readonly literal?: boolean;
   /** Changes what goes out of a source. Without it, answers are what the source holds. */
   readonly wire?: (source: HistorySource) => WireHook;
@@ -84,7 +87,10 @@ export interface ServeOptions {
   readonly forms?: readonly RowForm[];
   /** How long a client may take nothing of an answer before it is dropped. Default: 300,000. */
   readonly idleReaderMs?: number;
-  /** Default: both; when literal `rest`, since RPC has what REST then leaves out. Without `rest`, /health and what is for monitoring are all that is left of it. */
+  /**
+   * Default: both; when literal `rest`, since RPC has what REST then leaves out. Without `rest`, /health and what is
+   * for monitoring are all that is left of it.
+   */
   readonly transports?: readonly Transport[];
   /** What clients are told that this is. */
   readonly about?: About;
@@ -109,8 +115,8 @@ export interface Served {
   readonly url: string;
   readonly port: number;
   /**
-   * Refuses requests from now on, as out of reach for the moment, and ends what has no end of its own. Resolves when the
-   * answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
+   * Refuses requests from now on, as out of reach for the moment, and ends what has no end of its own. Resolves when
+   * the answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
    */
   drain(withinMs: number): Promise<number>;
   /** Cuts the answers under way, frees the port, and resolves when the ends of those answers are logged. */
@@ -130,7 +136,10 @@ const fullToldMs = 60_000;
 /** How long answers without an end of their own have to end with the server. */
 const drainMs = 1000;
 
-/** Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be listened on. */
+/**
+ * Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be
+ * listened on.
+ */
 export async function serve(options: ServeOptions): Promise<Served> {
   const { token, literal = false, limits = {} } = options;
   const tokens = options.tokens ?? (token === undefined ? undefined : TokenList.single(token));
@@ -226,7 +235,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
   app.addHook("onRoute", (route) => {
     const { handler, config: { doc } = {} } = route;
     // the document is made of the routes, so that none can be missing from it
-    if (doc === undefined) throw new Error(`the route ${route.url} says nothing of itself`);
+    if (doc === undefined) throw new Error(`the route ${route.url} has no description`);
     const methods = [route.method].flat();
     if (doc !== "rpc") documented.push(...methods.map((method) => ({ method, url: route.url, doc })));
     route.handler = function (request, reply) {

@@ -55,7 +55,7 @@ describe("a reader", () => {
     await under.rebuild(run, 3, at(2));
     const asksAgain = {
       code: "history_query_failed",
-      message: "a job committed a new generation of the run while it was read",
+      message: "a job committed a new generation of the run while it was being read",
       place: { instance: run.instanceId, run: run.runId },
     };
     await expect(answer(query, sum)).rejects.toMatchObject(asksAgain);

@@ -26,8 +26,8 @@ test("verify tells of a link and of foreign files, with all runs and with the on
   expect(head).toBe("folders of the archive  DAMAGED");
   expect(lines.slice(0, 3)).toEqual([
     "  damaged: places: this is a symbolic link, not a folder. Replace the link with what it points to, or remove it. To keep a folder on another disk, mount it in the link's place (mount --bind); for pending/ and staging/ use --scratch; a whole archive may be there, with a link to its root. (data)",
-    "  unproven: foreign: 1 Parquet file in tables/ that the archive did not make: a glob over the table reads these rows, too; move them out of tables/ (tables/fills/alpha/2022-01-01/mine.parquet)",
-    "  notice: foreign: 1 path that the archive did not make, and leaves alone (notes.txt)",
+    "  unproven: foreign: 1 Parquet file in tables/ that the archive did not make: a glob over the table also reads these rows; move them out of tables/ (tables/fills/alpha/2022-01-01/mine.parquet)",
+    "  notice: foreign: 1 path that the archive did not make and leaves alone (notes.txt)",
   ]);
   // what is behind the link is nobody's word for the run
   expect(lines[3]).toMatch(/^alpha\/2022-01-01 {2}DAMAGED: \d+ of \d+ checks failed$/);

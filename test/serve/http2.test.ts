@@ -298,7 +298,7 @@ test("a method that HTTP has not is refused, and logged, as over HTTP/1.1", asyn
     const answer = await client.ask(path, { ":method": "FETCH" });
     expect([answer.status, JSON.parse(answer.body).error.message]).toEqual([
       400,
-      "the request's method is none of HTTP",
+      "the request's method is not an HTTP method",
     ]);
   }
   expect(log.map(({ status }) => status)).toEqual([400, 400, 400]);

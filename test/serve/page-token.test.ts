@@ -20,7 +20,7 @@ describe("a page token", () => {
   });
 
   test("has expired under another key, and under that of another start", () => {
-    const expired = /^page_token has expired: it was made with another key$/;
+    const expired = /^page_token has expired: it was created with another key$/;
     const token = new PageTokens(key).format(listing, position);
     for (const other of [new PageTokens(), new PageTokens(Buffer.from(key).fill(1, 31))]) {
       expect(() => other.parse(token, listing)).toThrow(expired);

@@ -207,7 +207,7 @@ export class RunOverviews {
       const { instanceId, runId } = manifest;
       throw new RunvaultError(
         "archive_damaged",
-        `this is the manifest of another run, ${instanceId}/${runId}`,
+        `this manifest belongs to another run, ${instanceId}/${runId}`,
         {
           place: { file },
         },

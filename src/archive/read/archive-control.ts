@@ -78,8 +78,8 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
   };
 
   /**
-   * Whose folder it is. Where neither its name nor another run tells, the name itself: of an instance called that nobody
-   * has a token, but for those of all instances.
+   * Whose folder it is. Where neither its name nor another run tells, the name itself: of an instance called that
+   * nobody has a token, but for those of all instances.
    */
   const instanceOf = (folder: string, runs: readonly RunOverview[]): string => {
     const { layout } = archive;
@@ -112,7 +112,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
     const { resources } = parseDocument(
       ListResourcesResponseSchema,
       bytes,
-      "the stored resources are no list of resources",
+      "the stored resources are not a list of resources",
     );
     return resources.flatMap(({ resourceKey, table, symbol, venue, account, portfolio }): Entry[] => {
       if (!isTableName(table) || !last.tables.includes(table)) return [];
@@ -143,7 +143,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
     try {
       const bytes = await source.document(last, "instance");
       const { project } =
-        bytes === null ? {} : parseDocument(InstanceSchema, bytes, "the stored instance is none");
+        bytes === null ? {} : parseDocument(InstanceSchema, bytes, "the stored instance document is not an instance");
       const { name = "", version: ofProject = "" } = project ?? {};
       const found = { name, version: ofProject };
       projects.set(last, found);
@@ -261,7 +261,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       if (path !== "resources") {
         throw new RunvaultError("resource_not_found", `there is no query path ${JSON.stringify(path)}`, {
           place: { instance: instanceId },
-          hint: "An archive answers only the path resources.",
+          hint: "An archive answers only the path `resources`.",
         });
       }
       const resources = await neededResources(instanceId, last);

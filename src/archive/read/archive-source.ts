@@ -53,8 +53,8 @@ export interface ArchiveSourceOptions {
   /** Serves what the latest attempts brought, proven or not, in place of what is proven. Default false. */
   readonly allowIncomplete?: boolean;
   /**
-   * Text of segments decompressed ahead of all readers together, in bytes; the segment that a reader waits for always is.
-   * Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
+   * Text of segments decompressed ahead of all readers together, in bytes; the segment that a reader waits for always
+   * is. Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
    */
   readonly readAheadBytes?: number;
   /** Text of the segments read last that is kept for the next reader, in bytes. Default 64 MiB. */
@@ -94,9 +94,10 @@ interface Counted {
  * filtered rows, and those that came unsorted, are rendered from Parquet as canonical lines. Rows set aside in
  * quarantine are not served; answers tell their number.
  *
- * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: what commits replace meanwhile
- * stays until it is done. Where no lock can be had, that is so for an hour; where files are taken away, the reading throws
- * `history_query_failed`, after which asking again helps. Damage throws `archive_damaged`, at whatever row it shows.
+ * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: what commits replace
+ * meanwhile stays until it is done. Where no lock can be had, that is so for an hour; where files are taken away, the
+ * reading throws `history_query_failed`, after which asking again helps. Damage throws `archive_damaged`, at whatever
+ * row it shows.
  */
 export function openArchiveSource(archive: Archive, options: ArchiveSourceOptions = {}): HistorySource {
   return new ArchiveSource(archive, options);
@@ -175,8 +176,8 @@ class ArchiveSource implements HistorySource {
   }
 
   /**
-   * Row hashes are computed from Parquet, but for whole tables whose certificate has one. A table that is not served has
-   * none, nor has one of which some rows are missing here, or have no Parquet.
+   * Row hashes are computed from Parquet, but for whole tables whose certificate has one. A table that is not served
+   * has none, nor has one of which some rows are missing here, or have no Parquet.
    */
   async facts(
     run: RunRef,
@@ -276,7 +277,7 @@ class ArchiveSource implements HistorySource {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed.abort(new RunvaultError("interrupted", "the archive was closed"));
+    this.#closed.abort(new RunvaultError("interrupted", "the archive is closed"));
     await using _readings = this.#readings;
     const opened = this.#duckdb;
     if (opened === undefined) return;
@@ -337,7 +338,9 @@ class ArchiveSource implements HistorySource {
     if (this.#parquetOf(asked).length > 0) yield* this.#formed(asked, this.#lineForm(asked));
   }
 
-  /** Lines rendered from Parquet; from the segments, as they came, where it turns out that every row passes the filters. */
+  /**
+   * Lines rendered from Parquet; from the segments, as they came, where it turns out that every row passes the filters.
+   */
   #lineForm(asked: AskedRows): ParquetForm {
     const { buckets, request } = asked;
     const all = buckets.every(isSorted) ? knownRows(buckets, request, undefined) : undefined;
@@ -507,8 +510,8 @@ class ArchiveSource implements HistorySource {
   }
 
   /**
-   * The gateway's own version where every row that is served came under it; else one that follows from the segments, for
-   * a part of the run's rows is another thing than all of them.
+   * The gateway's own version where every row that is served came under it; else one that follows from the segments,
+   * for a part of the run's rows is another thing than all of them.
    */
   #versionOf(manifest: Manifest): string {
     const { final, storageVersion } = manifest.run;

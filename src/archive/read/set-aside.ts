@@ -27,7 +27,9 @@ const recordSchema = z.looseObject({
 /** A row as quarantine has it. */
 export type AsideRecord = Pick<z.output<typeof recordSchema>, "reason" | "raw" | "encoding" | "foreign">;
 
-/** The first row in a table's quarantine; null where there is none, or none that can be read: `verify` tells of damage. */
+/**
+ * The first row in a table's quarantine; null where there is none, or none that can be read: `verify` tells of damage.
+ */
 export async function exampleSetAside(
   { layout, store }: Pick<Archive, "layout" | "store">,
   run: RunRef,
@@ -58,7 +60,7 @@ export async function recordsAside(
     throw new RunvaultError("archive_damaged", "a file of rows set aside cannot be read", {
       cause,
       place: { file: store.nameOf(key) },
-      hint: "Restore it from a backup, or fetch the table anew.",
+      hint: "Restore it from a backup, or fetch the table again.",
     });
   }
 }

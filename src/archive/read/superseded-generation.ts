@@ -29,7 +29,7 @@ export async function supersededGeneration(
       if (kept.has(file) && !isAnew) continue;
       return new RunvaultError(
         "history_query_failed",
-        "a job committed a new generation of the run while it was read",
+        "a job committed a new generation of the run while it was being read",
         {
           cause,
           place: { instance: manifest.instanceId, run: manifest.runId },

@@ -26,7 +26,7 @@ export interface CommittedFile {
 
 /** What to do about a committed file that is missing, or not what was committed. */
 export const damagedHint =
-  "Run `runvault verify --repair` on the run: it makes Parquet again from segments, and says what has to be archived again.";
+  "Run `runvault verify --repair` on the run: it rebuilds Parquet from segments, and says what to archive again.";
 
 /** Committed files as a manifest lists them. */
 export function inData(files: readonly Omit<CommittedFile, "folder">[]): CommittedFile[] {
@@ -50,14 +50,17 @@ const cacheSchema = z.strictObject({
 /** Files looked at at once: enough to keep the disk busy while one is hashed. */
 const atOnce = 4;
 
-/** A write within the same tick of the file system's clock leaves a file's mark as it was: younger files are not remembered. */
+/**
+ * A write within the same tick of the file system's clock leaves a file's mark as it was: younger files are not
+ * remembered.
+ */
 const tickNs = 100_000_000n;
 
 /**
- * Sees to it that committed files are what was committed before their rows are used: a Parquet page that DuckDB wrote has
- * no checksum, so that flipped bytes give wrong numbers without a word. Each file is hashed once, and again when its
- * inode, size, mtime or ctime is another. What was found is remembered here and, where the archive can be written, in
- * `cache/`, for the next command. `verify` goes by none of this.
+ * Sees to it that committed files are what was committed before their rows are used: a Parquet page that DuckDB wrote
+ * has no checksum, so that flipped bytes give wrong numbers without a word. Each file is hashed once, and again when
+ * its inode, size, mtime or ctime is another. What was found is remembered here and, where the archive can be written,
+ * in `cache/`, for the next command. `verify` goes by none of this.
  */
 export class WholeFiles {
   readonly #layout: Layout;
@@ -72,8 +75,8 @@ export class WholeFiles {
   }
 
   /**
-   * Throws `archive_damaged` with the first of these files that is missing or is not, byte for byte, what was committed;
-   * the signal's reason once it aborts.
+   * Throws `archive_damaged` with the first of these files that is missing or is not, byte for byte, what was
+   * committed; the signal's reason once it aborts.
    */
   async require(run: RunRef, files: readonly CommittedFile[], signal?: AbortSignal): Promise<void> {
     for (const [index, fault] of (await this.#faults(run, files, signal)).entries()) {
@@ -98,7 +101,9 @@ export class WholeFiles {
     return files.filter((_, index) => faults[index] !== null);
   }
 
-  /** Those that are missing, have another size, or were found to have other bytes: what shows without hashing the rest. */
+  /**
+   * Those that are missing, have another size, or were found to have other bytes: what shows without hashing the rest.
+   */
   async lostOf<File extends CommittedFile>(run: RunRef, files: readonly File[]): Promise<File[]> {
     const [known, sizes] = await Promise.all([this.#knownOf(run), this.#sizesOf(run, files)]);
     const suspects = files.filter(({ folder, file, storedBytes, sha256 }) => {

@@ -22,8 +22,8 @@ import { removeOwnFiles } from "./remove-own.ts";
 /**
  * Makes the folder that people glob of a table anew, of these manifests, which are all that the archive has: aside, and
  * put in the place of the former by a rename, so that nobody meets links of both there. What people have put into the
- * former themselves comes along, and so do the links of runs that are not archived. Under the archive's lock and those of
- * all runs; what a kill leaves, the next call puts right first.
+ * former themselves comes along, and so do the links of runs that are not archived. Under the archive's lock and those
+ * of all runs; what a kill leaves, the next call puts right first.
  */
 export async function replaceLinks(
   archive: Archive,
@@ -108,7 +108,10 @@ class Swap {
     }
   }
 
-  /** Leaves nothing aside: of a former folder what is not ours goes into the new one, or, without a new one, all goes back. */
+  /**
+   * Leaves nothing aside: of a former folder what is not ours goes into the new one, or, without a new one, all goes
+   * back.
+   */
   async settle(): Promise<void> {
     if (await requireRealFolder(this.#layout, this.former)) {
       if (await requireRealFolder(this.#layout, this.folder)) await this.#carryOver();
@@ -161,7 +164,7 @@ class Swap {
     if ((await lstatOrNull(to)) !== null) {
       throw new RunvaultError(
         "archive_damaged",
-        `this cannot be moved back to ${to}, where there is another by now`,
+        `this cannot be moved back to ${to}, which now holds another file`,
         {
           place: { file: path },
           hint: "Move one of the two out of the archive, then run the same command again.",

@@ -84,11 +84,11 @@ function partFaults(table: TableManifest): Fault[] {
   must(!isOk || proven !== null, "its latest attempt was ok, but nothing is proven");
   // of rows that the gateway no longer has, a note says why they are kept
   const mayHaveOwn = !isOk || attempt.notes.length > 0;
-  must(mayHaveOwn || attempt.holding === null, "its latest attempt was ok, but has rows of its own");
+  must(mayHaveOwn || attempt.holding === null, "its latest attempt was ok, but has separate rows");
   must(isOk === (attempt.behindSince === null), "its latest attempt and behindSince contradict each other");
-  must(isOk || proven !== null || attempt.holding !== null, "nothing is proven, and nothing is held");
+  must(isOk || proven !== null || attempt.holding !== null, "no rows are proven, and none are kept");
   const isOfAttempt = accepted === undefined || acceptanceOf(table) !== null;
-  must(isOfAttempt, "it is accepted as an attempt left it that is not its latest");
+  must(isOfAttempt, "the acceptance is of an earlier attempt, not the latest");
   // rows set aside, and a proof weaker than required, are no errors
   must(
     attempt.outcome !== "INCOMPLETE" || attempt.error !== null,

@@ -23,9 +23,10 @@ export interface PlacesReport {
 /**
  * Looks for what is not runvault's in an archive's folders; with `runs`, on the paths of these alone.
  *
- * `damaged`: a symbolic link, or anything else, in the place of a folder or file of the archive: jobs refuse to work there.
- * `unproven`: somebody else's Parquet among that of a table: the archive is what it was, but whoever globs the table reads
- * rows that nothing proves. `notice`: anything else that is not runvault's, which harms nothing and is left alone.
+ * `damaged`: a symbolic link, or anything else, in the place of a folder or file of the archive: jobs refuse to work
+ * there. `unproven`: somebody else's Parquet among that of a table: the archive is what it was, but whoever globs the
+ * table reads rows that nothing proves. `notice`: anything else that is not runvault's, which harms nothing and is left
+ * alone.
  */
 export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): Promise<PlacesReport> {
   const { layout } = archive;
@@ -45,11 +46,11 @@ export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): 
   }
   if (checks.length === 0) checks.push(checkOf("places", "ok", "no links, and everything in its place"));
   if (globbed.length > 0) {
-    const detail = `${countText(globbed.length, "Parquet file")} in tables/ that the archive did not make: a glob over the table reads these rows, too; move them out of tables/`;
+    const detail = `${countText(globbed.length, "Parquet file")} in tables/ that the archive did not make: a glob over the table also reads these rows; move them out of tables/`;
     checks.push(checkOf("foreign", "unproven", detail, globbed));
   }
   if (foreign.length > 0) {
-    const detail = `${countText(foreign.length, "path")} that the archive did not make, and leaves alone`;
+    const detail = `${countText(foreign.length, "path")} that the archive did not make and leaves alone`;
     checks.push(checkOf("foreign", "notice", detail, foreign));
   }
   const damaged = checks.some(({ level }) => level === "damaged");

@@ -32,9 +32,9 @@ export interface AcceptedTable {
 }
 
 /**
- * Commits the operator's word that a table which is not proven stays as it is, or that it does so no longer. Nothing else of
- * the run changes. Throws `not_archived`; `table_unknown` and `invalid_argument` where there is nothing to accept or to take
- * back; `locked` where a job works on the run, or left fetched rows that are not committed.
+ * Commits the operator's word that a table which is not proven stays as it is, or that it does so no longer. Nothing
+ * else of the run changes. Throws `not_archived`; `table_unknown` and `invalid_argument` where there is nothing to
+ * accept or to take back; `locked` where a job works on the run, or left fetched rows that are not committed.
  */
 export async function acceptTable(asked: AcceptTable): Promise<AcceptedTable> {
   const { archive, run, table: name, word, clock, tool, step = () => {} } = asked;
@@ -93,13 +93,13 @@ function wordOn(
     if (acceptanceOf(table) !== null) return table;
     throw new RunvaultError("invalid_argument", `${name} of this run is not accepted`, {
       place,
-      hint: "`runvault runs` shows what is accepted, and by whom.",
+      hint: "`runvault runs` shows what is accepted and by whom.",
     });
   }
   if (table.attempt.outcome !== "ok") return table;
   throw new RunvaultError(
     "invalid_argument",
-    `${name} of this run is ${table.state}: only a table that is QUARANTINED, UNVERIFIED or INCOMPLETE can be accepted as it is`,
+    `${name} of this run is ${table.state}: only a QUARANTINED, UNVERIFIED or INCOMPLETE table can be accepted as it is`,
     { place, hint: `\`runvault runs\` shows what is wrong with ${formatRun(committed)}, if anything.` },
   );
 }

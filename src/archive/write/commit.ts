@@ -137,7 +137,7 @@ async function putFiles(
   }));
   for (const { key, file } of wanted) {
     if (held.has(file) || known.has(file) || (await store.head(key)) !== null) continue;
-    throw new RunvaultError("archive_damaged", "a file that was to be committed has disappeared", {
+    throw new RunvaultError("archive_damaged", "a file disappeared before it could be committed", {
       place: { instance: next.instanceId, run: next.runId, file: store.nameOf(key) },
       hint: "Find what else changes files in the archive's folder, then run the same command again: nothing was committed.",
     });

@@ -3,11 +3,14 @@ import type { Archive } from "../archive.ts";
 import type { Manifest } from "../manifest/manifest.ts";
 import { holdsFetchedWork } from "./run-journal.ts";
 
-/** Throws `locked` where an interrupted job left rows that a commit of something else would lose. Under the run's lock only. */
+/**
+ * Throws `locked` where an interrupted job left rows that a commit of something else would lose. Under the run's lock
+ * only.
+ */
 export async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Promise<void> {
   if (!(await holdsFetchedWork(layout, committed, committed))) return;
   throw new RunvaultError("locked", "an interrupted job left rows of this run that are not committed yet", {
     place: { instance: committed.instanceId, run: committed.runId, file: layout.pendingDir(committed) },
-    hint: "Finish it with `runvault archive`, or delete that folder; then these rows have to be fetched again, if a gateway still has them.",
+    hint: "Finish the job with `runvault archive`, or delete that folder; the rows must then be fetched again, if a gateway still has them.",
   });
 }

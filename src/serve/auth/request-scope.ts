@@ -17,7 +17,9 @@ export interface RequestScope {
 /** The request that is being answered, wherever in answering it the code is. */
 export const requestScope = new AsyncLocalStorage<RequestScope>();
 
-/** Whether the request that is being answered may see an instance; without a request, nobody asks and nothing is shown. */
+/**
+ * Whether the request that is being answered may see an instance; without a request, nobody asks and nothing is shown.
+ */
 export function mayAsk(instanceId: string): boolean {
   return requestScope.getStore()?.caller?.allows(instanceId) === true;
 }
@@ -28,7 +30,7 @@ export function refuseUnlessAllowed(caller: Caller, instanceId: string): void {
   throw new RunvaultError(
     "permission_denied",
     `the token ${JSON.stringify(caller.name)} is not for instance ${JSON.stringify(instanceId)}`,
-    { place: { instance: instanceId }, hint: "GET /instances lists those it is for." },
+    { place: { instance: instanceId }, hint: "GET /instances lists the instances it is for." },
   );
 }
 

@@ -57,7 +57,7 @@ export class TokenList {
       const wrong = (why: string) =>
         new RunvaultError("invalid_argument", `the tokens file is not valid: ${why}`, {
           place: { file, line: index + 1 },
-          hint: "Make each line with `runvault serve token NAME`, which reads a token from standard input.",
+          hint: "Create each line with `runvault token NAME`, which reads a token from standard input.",
         });
       const value = parsedJson(line);
       if (value === undefined) throw wrong("the line is not JSON");
@@ -101,7 +101,7 @@ export function tokenLine(token: string, name: string, instances: readonly strin
     throw new RunvaultError(
       "invalid_argument",
       `a token must be one word of at least ${leastTokenLength} ASCII characters`,
-      { hint: "Make one with `openssl rand -hex 32`." },
+      { hint: "Create one with `openssl rand -hex 32`." },
     );
   }
   const entry: Entry = { name, sha256: hex(token), instances: [...instances] };

@@ -45,7 +45,7 @@ export function controlRoutes(app: FastifyInstance, { control, source }: Control
       config: {
         answersAllHosts: true,
         ...doc(
-          "Whether the API process serves requests, and no more than that.",
+          "Whether the API process serves requests; it checks nothing else.",
           [],
           GetHealthResponseSchema,
         ),
@@ -62,7 +62,7 @@ export function controlRoutes(app: FastifyInstance, { control, source }: Control
     "/doctor",
     {
       config: doc(
-        "Checks of what the service depends on; 502 where one fails.",
+        "Checks of what the service depends on; 502 if one fails.",
         [],
         RunDoctorResponseSchema,
         [200, 502],
@@ -95,7 +95,7 @@ export function controlRoutes(app: FastifyInstance, { control, source }: Control
 
   app.get<{ Params: { id: string } }>(
     "/instances/:id/health",
-    { config: doc("How an operator should look at an instance.", [], InstanceHealthSchema) },
+    { config: doc("An operator's view of an instance.", [], InstanceHealthSchema) },
     async (request, reply) => {
       queryOf(request);
       const instance = await control.instance(request.params.id);
@@ -111,11 +111,7 @@ export function controlRoutes(app: FastifyInstance, { control, source }: Control
   app.get(
     "/runtime/status",
     {
-      config: doc(
-        "What an instance reports of itself, and what it can do.",
-        ["instance"],
-        GetStatusResponseSchema,
-      ),
+      config: doc("An instance's own report, and its capabilities.", ["instance"], GetStatusResponseSchema),
     },
     async (request, reply) => {
       const query = queryOf(request);

@@ -17,7 +17,7 @@ export function lifecycleRoutes(app: FastifyInstance, control: ControlPlane): vo
   });
   for (const action of actions) {
     const doc = {
-      summary: `Asks to ${action} an instance; that it was accepted proves no more.`,
+      summary: `Asks to ${action} an instance; acceptance does not mean that it has happened.`,
       query: [],
       answer: { message: LifecycleReceiptSchema, statuses: [202] },
     } as const;

@@ -25,11 +25,13 @@ const mostFollowers = 64;
 
 const contentType = "text/plain; charset=utf-8";
 
-/** The last lines of an instance's log as text and, with `follow`, those to come until the client or the server goes. */
+/**
+ * The last lines of an instance's log as text and, with `follow`, those to come until the client or the server goes.
+ */
 export function logRoutes(app: FastifyInstance, options: LogRoutesOptions): void {
   const { control } = options;
   const doc = {
-    summary: "The last lines of an instance's log, and with follow those to come.",
+    summary: "The last lines of an instance's log; with follow, new lines as well.",
     query: ["tail", "follow"],
     answer: { type: "text/plain" },
   } as const;

@@ -112,7 +112,7 @@ function listOf(properties: Readonly<Record<string, object>>) {
 }
 
 const tablesDoc: RouteDoc = {
-  summary: "The tables of which there is Parquet.",
+  summary: "The tables that have Parquet.",
   query: [],
   answer: {
     type: "application/json",
@@ -123,7 +123,7 @@ const tablesDoc: RouteDoc = {
 };
 
 const listDoc: RouteDoc = {
-  summary: "The Parquet files of a table: of every run, of an instance's, or of one run.",
+  summary: "The Parquet files of a table: of all runs, of an instance's runs, or of one run.",
   query: ["instance", "run_id"],
   ofAny: true,
   answer: {
@@ -191,7 +191,7 @@ async function giveFile(
     const error =
       status === 416
         ? { code: "range_not_satisfiable", message: `the file has ${file.bytes} bytes` }
-        : { code: "precondition_failed", message: "the file is not the one that If-Match names" };
+        : { code: "precondition_failed", message: "the file does not match If-Match" };
     return reply.send(JSON.stringify({ ok: false, error }));
   }
   if (method === "GET") refuseTooLarge(range, options.limits, { ...run, table });
@@ -268,14 +268,10 @@ function tableOf(name: string): TableName {
 
 function refuseTooLarge({ from, to }: FileRange, { bytes }: ServeLimits, run: RunRef & { table: string }) {
   if (bytes === undefined || to - from <= bytes) return;
-  throw new RunvaultError(
-    "limit_exceeded",
-    `these are more than ${bytes} bytes, the most of one answer here`,
-    {
-      place: { instance: run.instanceId, run: run.runId, table: run.table },
-      hint: "Ask for less at a time with Range.",
-    },
-  );
+  throw new RunvaultError("limit_exceeded", `the answer exceeds ${bytes} bytes, the limit of this server`, {
+    place: { instance: run.instanceId, run: run.runId, table: run.table },
+    hint: "Request smaller parts with Range.",
+  });
 }
 
 function urlPath({ table, instance, run, name }: ListedFile): string {

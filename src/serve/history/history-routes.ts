@@ -83,7 +83,7 @@ export function historyRoutes(app: FastifyInstance, options: HistoryRoutesOption
       says("Resources whose history a run holds.", ListResourcesResponseSchema, ofRun),
       async (query, signal) => runDocument(source, await runOf(query, signal), "resources", signal),
     );
-    const facts = says("What is stored of a run, by table.", GetStorageFactsResponseSchema, [
+    const facts = says("What is stored for a run, by table.", GetStorageFactsResponseSchema, [
       ...(["instance", "run_id", "from", "to", "with_checksum", "table"] as const),
     ]);
     document("storage", facts, async (query, signal) => {
@@ -199,7 +199,7 @@ function refuseHttp10({ raw }: FastifyRequest): void {
     "invalid_argument",
     "rows are not sent over HTTP/1.0, where a truncated answer looks complete",
     {
-      hint: "Use HTTP/1.1; a proxy may need to be told to, nginx with `proxy_http_version 1.1`.",
+      hint: "Use HTTP/1.1; a proxy may need a setting for it, nginx for example `proxy_http_version 1.1`.",
     },
   );
 }

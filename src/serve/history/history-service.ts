@@ -193,8 +193,8 @@ function withRows<Desc extends DescMessage>(
 }
 
 /**
- * A stored document as the message it is. Throws `history_query_failed` where it is none, and `history_unavailable` where it is
- * in the words of a gateway with a profile, of which the message would say nothing but zeros.
+ * A stored document as the message it is. Throws `history_query_failed` where it is none, and `history_unavailable`
+ * where it is in the words of a gateway with a profile, of which the message would say nothing but zeros.
  */
 async function documentMessage<Desc extends DescMessage>(
   source: HistorySource,
@@ -223,16 +223,16 @@ async function documentMessage<Desc extends DescMessage>(
     const { instanceId: instance, runId } = run;
     throw new RunvaultError(
       "history_unavailable",
-      `the ${kind} document of run ${JSON.stringify(runId)} is in its gateway's own words, and no ${schema.typeName}`,
-      { place: { instance, run: runId }, hint: "Ask for it over REST, where it is answered as it came." },
+      `the ${kind} document of run ${JSON.stringify(runId)} is in its gateway's own format and not a ${schema.typeName}`,
+      { place: { instance, run: runId }, hint: "Request it over REST, which returns it unchanged." },
     );
   }
   return message;
 }
 
 /**
- * Whether a document is another one than the message: it has nothing of it at all; or, where the message names a run, it names
- * none and says what the message has no field for.
+ * Whether a document is another one than the message: it has nothing of it at all; or, where the message names a run,
+ * it names none and says what the message has no field for.
  */
 function isForeign({ fields }: DescMessage, json: JsonValue): boolean {
   if (typeof json !== "object" || json === null || Array.isArray(json)) return false;

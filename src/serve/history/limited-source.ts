@@ -117,9 +117,9 @@ export function limitedAnswers(
     async answer(request, accepted) {
       const answer = (await source.answer?.(bounded(request), accepted)) ?? null;
       if (answer === null) return null;
-      if (isTooLarge(answer.bytes ?? 0)) throw tooLarge(request, `the rows are more than ${bytes} bytes`);
+      if (isTooLarge(answer.bytes ?? 0)) throw tooLarge(request, `the rows exceed ${bytes} bytes`);
       if (rows !== undefined && (answer.rows() ?? 0) > rows)
-        throw tooLarge(request, `the rows are more than ${rows}`);
+        throw tooLarge(request, `the rows exceed ${rows}`);
       return {
         ...answer,
         chunks: (async function* () {

@@ -65,8 +65,9 @@ export class PageTokens {
   }
 
   /**
-   * A position as an opaque token. It holds the run, so that a listing of an instance's latest run stays with the run that
-   * it began with, and a seal over listing and position, so that it fits no other listing and nobody else can make one.
+   * A position as an opaque token. It holds the run, so that a listing of an instance's latest run stays with the run
+   * that it began with, and a seal over listing and position, so that it fits no other listing and nobody else can make
+   * one.
    */
   format(listing: Listing, position: PagePosition): string {
     const bytes = Buffer.alloc(fixedBytes);
@@ -85,14 +86,14 @@ export class PageTokens {
   parse(text: string, listing: Listing): PagePosition {
     const { token, bytes } = decoded(text);
     if (!this.#keyId.equals(bytes.subarray(sealBytes + 1, positionAt))) {
-      throw new RunvaultError("invalid_argument", "page_token has expired: it was made with another key", {
-        hint: "Ask again from the last timestamp whose rows came complete; servers share tokens through one --page-key-file.",
+      throw new RunvaultError("invalid_argument", "page_token has expired: it was created with another key", {
+        hint: "Start again from the last timestamp whose rows are complete; servers share tokens if they use the same --page-key-file.",
       });
     }
     const seal = this.#sealOf(listing, bytes.subarray(sealBytes));
     if (!timingSafeEqual(seal, bytes.subarray(0, sealBytes)) || token.runId !== listing.run.runId) {
       throw new RunvaultError("invalid_argument", "page_token belongs to another request", {
-        hint: "Ask for the next page with the parameters of the first.",
+        hint: "Request the next page with the parameters of the first.",
       });
     }
     return token;

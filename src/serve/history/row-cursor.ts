@@ -58,8 +58,8 @@ export class RowCursor implements AsyncDisposable {
   }
 
   /**
-   * Writes the next row. `wait` is that no whole line is here: `more` gets it. Throws `history_query_failed` where a line
-   * does not fit its message.
+   * Writes the next row. `wait` is that no whole line is here: `more` gets it. Throws `history_query_failed` where a
+   * line does not fit its message.
    */
   next(wire: RowWire): "row" | "wait" {
     const text = this.#text;
@@ -171,7 +171,7 @@ export class RowCursor implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#leaving.abort(new RunvaultError("interrupted", "the reader of these rows has left"));
+    this.#leaving.abort(new RunvaultError("interrupted", "the reader of these rows has disconnected"));
     await this.#chunks.return?.();
   }
 }

@@ -29,9 +29,9 @@ export interface PageRequest {
 }
 
 /**
- * A page of a listing: rows until its limit or 4 MiB are reached, one at least. A next page goes on where the page before
- * ended, in the same answer of the source while that is kept, else in a new one. Throws `invalid_argument` for a token
- * that is of another listing, or whose rows are not there any more.
+ * A page of a listing: rows until its limit or 4 MiB are reached, one at least. A next page goes on where the page
+ * before ended, in the same answer of the source while that is kept, else in a new one. Throws `invalid_argument` for a
+ * token that is of another listing, or whose rows are not there any more.
  */
 export async function rowPage(
   source: HistorySource,
@@ -127,6 +127,6 @@ function rowsGone({ event }: PagePosition): RunvaultError {
   return new RunvaultError(
     "invalid_argument",
     `page_token has expired: the rows at ${event} are not those given before`,
-    { hint: "Ask again from the last timestamp whose rows came complete." },
+    { hint: "Start again from the last timestamp whose rows are complete." },
   );
 }

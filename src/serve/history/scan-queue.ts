@@ -12,8 +12,8 @@ export class ScanQueue {
   #isBusy = false;
 
   /**
-   * Waits for its turn; dispose what is given when the scan is over. Throws `rate_limited` where too many wait already or
-   * it waits too long, and `interrupted` when the signal aborts.
+   * Waits for its turn; dispose what is given when the scan is over. Throws `rate_limited` where too many wait already
+   * or it waits too long, and `interrupted` when the signal aborts.
    */
   async turn(signal: AbortSignal | undefined): Promise<Disposable> {
     if (signal?.aborted) throw requestCancelled(signal.reason);
@@ -22,7 +22,7 @@ export class ScanQueue {
       return this.#held();
     }
     if (this.#waiting.length >= mostWaiting) {
-      throw busy(`a checksum scan is running and ${mostWaiting} are waiting, the most at a time`);
+      throw busy(`a checksum scan is running and ${mostWaiting} are waiting, which is the limit`);
     }
     await new Promise<void>((resolve, reject) => {
       const leave = (reason: RunvaultError) => {
@@ -63,6 +63,6 @@ export class ScanQueue {
 function busy(why: string): RunvaultError {
   return new RunvaultError("rate_limited", why, {
     retryAfterMs: 5000,
-    hint: "Ask again later, when one of them has ended.",
+    hint: "Try again later, when one of them has finished.",
   });
 }

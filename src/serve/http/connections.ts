@@ -51,8 +51,8 @@ interface Connection {
 /**
  * The connections of a server, kept below a number. Clients that connect and ask nothing, or ask a byte at a time, give
  * way to those that come after them, so that they cannot keep anybody out; where every connection has a request under
- * way, it is the new one that is closed. Node's `maxConnections` always closes the new one, and of requests at a time on
- * a connection it has no limit.
+ * way, it is the new one that is closed. Node's `maxConnections` always closes the new one, and of requests at a time
+ * on a connection it has no limit.
  */
 export class Connections {
   readonly #most: number;
@@ -99,8 +99,8 @@ export class Connections {
   }
 
   /**
-   * Whether another answer is on its way on a socket, or due: one written now would be taken for a part of it, or for it.
-   * An answer to a request that has not come whole is not.
+   * Whether another answer is on its way on a socket, or due: one written now would be taken for a part of it, or for
+   * it. An answer to a request that has not come whole is not.
    */
   isAnswering(socket: Duplex): boolean {
     const { underWay = 0, last } = this.#bySocket.get(socket) ?? {};
@@ -187,6 +187,6 @@ function hasBody(request: IncomingMessage): boolean {
 export function tooManyConnections(most: number): RunvaultError {
   const message = `all ${most} connections are in use: idle ones are closed to make room for new ones`;
   return new RunvaultError("rate_limited", message, {
-    hint: "If these are your clients, raise --max-connections, and the limit on open files with it.",
+    hint: "If these are your clients, raise --max-connections and the limit on open files.",
   });
 }

@@ -16,7 +16,7 @@ export function tlsOptions({ cert, key, clientCa }: ServeTls): ServerOptions {
   try {
     // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
     const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
-    if (!fits) throw new Error("the key belongs to another certificate");
+    if (!fits) throw new Error("the key does not belong to the certificate");
     if (clientCa !== undefined) new X509Certificate(clientCa);
     const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
     createSecureContext({ cert, key, ...proof });
@@ -25,7 +25,7 @@ export function tlsOptions({ cert, key, clientCa }: ServeTls): ServerOptions {
     const why = error instanceof Error ? error.message : String(error);
     throw new RunvaultError("invalid_argument", `cannot serve over TLS: ${why}`, {
       cause: error,
-      hint: "Set PEM files: the certificate with its intermediate ones, and the key that belongs to it.",
+      hint: "Use PEM files: the certificate with its intermediates, and its private key.",
     });
   }
 }

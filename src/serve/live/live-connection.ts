@@ -90,7 +90,7 @@ export class LiveConnection {
   /** Closes the connection of a client that does not read, and so may never learn of it. */
   #giveUp(): void {
     this.#endAll();
-    this.#socket.close(closeCode.policy, "the client does not read what it asked for");
+    this.#socket.close(closeCode.policy, "the client does not read its messages");
     this.#late = setTimeout(() => this.#socket.terminate(), closeMs);
   }
 

@@ -19,7 +19,7 @@ export function readClientFrame(text: string): Exclude<ClientFrame["frame"], { c
     throw new RunvaultError("invalid_argument", "the frame is not a ClientFrame", { cause, hint });
   }
   if (frame.case === undefined)
-    throw new RunvaultError("invalid_argument", "the frame asks for nothing", { hint });
+    throw new RunvaultError("invalid_argument", "the frame contains no request", { hint });
   if (frame.value.resourceKey === "")
     throw new RunvaultError("invalid_argument", "resourceKey is empty", { hint });
   return frame;

@@ -120,6 +120,6 @@ async function refuseUnlessLive(control: ControlPlane, instanceId: string): Prom
   throw new RunvaultError("capability_unavailable", message, {
     place,
     capability: "subscriptions",
-    hint: "GET /runtime/status lists what the instance can do.",
+    hint: "GET /runtime/status lists the capabilities of the instance.",
   });
 }

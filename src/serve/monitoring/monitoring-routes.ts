@@ -44,7 +44,7 @@ export function monitoringRoutes(
   app.get(
     "/discovery",
     {
-      config: doc("Where to scrape metrics, as Prometheus HTTP service discovery.", {
+      config: doc("Metrics addresses, for Prometheus HTTP service discovery.", {
         type: "application/json",
         schema: { type: "array", items: { type: "object", required: ["targets", "labels"] } },
       }),
@@ -107,7 +107,7 @@ async function keptText(control: ControlPlane | undefined): Promise<string> {
     },
     {
       name: "runvault_archive_newest_commit_timestamp_seconds",
-      help: "When a run was last committed, in UNIX seconds; 0 while there is none.",
+      help: "Time of the last commit of a run, in UNIX seconds; 0 if there is none.",
       samples: [{ labels: {}, value: Number(newest) / 1e9 }],
     },
   ]);

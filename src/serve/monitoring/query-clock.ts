@@ -28,7 +28,7 @@ export class QueryClock {
 
   async time<T>(work: () => Promise<T>): Promise<T> {
     const timer = setTimeout(() => {
-      const message = `the query gave nothing within ${this.#mostMs} ms, the limit of this server`;
+      const message = `the query returned nothing within ${this.#mostMs} ms, the limit of this server`;
       this.#stop.abort(
         new RunvaultError("limit_exceeded", message, { hint: "Ask for a smaller time window." }),
       );

@@ -13,9 +13,9 @@ export class QuerySlots {
   take(): Disposable {
     if (this.#taken >= this.#most) {
       const queries = this.#most === 1 ? "a query is running" : `${this.#most} queries are running`;
-      throw new RunvaultError("rate_limited", `${queries} already, the most at a time`, {
+      throw new RunvaultError("rate_limited", `${queries} already, which is the limit`, {
         retryAfterMs: 1000,
-        hint: "Ask again later, when one of them has ended.",
+        hint: "Try again later, when one of them has finished.",
       });
     }
     this.#taken += 1;

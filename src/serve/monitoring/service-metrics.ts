@@ -15,7 +15,9 @@ export interface ServiceMetrics {
 // of the process, not of a server: some of them watch the runtime for as long as it lives
 let processRegistry: Registry | undefined;
 
-/** Gauges that are called totals, which Prometheus keeps for counters; each is the sum of another one over its labels. */
+/**
+ * Gauges that are called totals, which Prometheus keeps for counters; each is the sum of another one over its labels.
+ */
 const misnamed = ["handles", "requests", "resources"].map((what) => `nodejs_active_${what}_total`);
 
 /** Counts every answer of the server from now on. */
@@ -66,7 +68,7 @@ export function serviceMetrics(app: FastifyInstance): ServiceMetrics {
     }),
     dropped: new Counter({
       name: "runvault_live_dropped_total",
-      help: "Live messages dropped because their client did not take them.",
+      help: "Live messages dropped because the client did not read them.",
       registers,
     }),
     text: () => Registry.merge([ofProcess, registry]).metrics(),

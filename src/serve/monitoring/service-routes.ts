@@ -32,7 +32,7 @@ export function serviceRoutes(app: FastifyInstance, options: ServiceRoutesOption
   const { name, version, kind, transports, basePath, routes } = options;
   const isServed = (path: string) => routes.some(({ method, url }) => method === "GET" && url === path);
   const about = {
-    summary: "What this service is, and where to begin.",
+    summary: "What this service is and where to start.",
     query: [],
     answer: { type: "application/json", schema: overview },
   } as const;

@@ -14,7 +14,7 @@ export interface RpcCall {
   rows?: number;
 }
 
-export const rpcCallKey = createContextKey<RpcCall>({}, { description: "what is noted of a call" });
+export const rpcCallKey = createContextKey<RpcCall>({}, { description: "the log entry of a call" });
 
 /** The notes of a call. */
 export function callOf(context: HandlerContext): RpcCall {

@@ -62,7 +62,10 @@ const maxRequestBytes = 64 * 1024;
 // below that, compressing saves no time
 const compressedBytes = 1024;
 
-/** The services that are offered, as handlers that know nothing of HTTP servers, and of each one for methods that it has not. */
+/**
+ * The services that are offered, as handlers that know nothing of HTTP servers, and of each one for methods that it has
+ * not.
+ */
 export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   const { control, hasTokens, slots } = options;
   const gate = ({ service }: Pick<HandlerContext, "service">) => {
@@ -182,8 +185,8 @@ async function answerCall(
 }
 
 /**
- * connect-es makes a URL of the host, which over HTTP/2 has a header of its own, and fails where that is none. Which host
- * is answered was decided ahead of that.
+ * connect-es makes a URL of the host, which over HTTP/2 has a header of its own, and fails where that is none. Which
+ * host is answered was decided ahead of that.
  */
 function nameHost({ headers }: IncomingMessage): void {
   const authority = headers[":authority"];
@@ -240,7 +243,7 @@ function refuseUnknownFields(message: Message): void {
   if (numbers.length > 0) {
     throw new RunvaultError(
       "invalid_argument",
-      `${message.$typeName} has no field number ${numbers.join(" and no ")}`,
+      `${message.$typeName} has no field number ${numbers.join(" or ")}`,
     );
   }
   if ("selection" in message && message.selection !== undefined) {
