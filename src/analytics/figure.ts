@@ -8,16 +8,16 @@ const knownFigureSchema = z.strictObject({
   value: z
     .union([z.number(), z.string().regex(/^-?\d+(?:\.\d*[1-9])?$/)])
     .describe("a statistic as a number; money and quantities as an exact decimal string"),
-  unit: z.string().describe("what it is counted in: ratio, per year, s, trades, a currency"),
+  unit: z.string().describe("its unit: ratio, per year, s, trades, a currency"),
   convention: z.string().describe("how it was computed, such as `ddof 1, P 365`"),
-  n: z.int().nonnegative().describe("of how many values: returns, trades, points"),
-  from: instant.describe("the first instant that it covers; RFC 3339, UTC, nine decimals"),
-  to: instant.describe("the last instant that it covers"),
+  n: z.int().nonnegative().describe("number of values: returns, trades, points"),
+  from: instant.describe("the first timestamp that it covers; RFC 3339, UTC, nine decimals"),
+  to: instant.describe("the last timestamp that it covers"),
 });
 
 const unknownFigureSchema = z.strictObject({
   value: z.null(),
-  reason: z.string().describe("why there is none, such as `no losing period`"),
+  reason: z.string().describe("why there is no value, such as `no losing period`"),
 });
 
 /** What every number of the analytics looks like: never NaN, an infinity or -0, and null only with its reason. */

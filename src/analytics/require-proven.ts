@@ -27,7 +27,7 @@ export function refusalOf(shortfall: Shortfall, need: string): Refusal | null {
   const run = formatRun({ instanceId: first.instance, runId: first.run });
   const error = new RunvaultError("incomplete", `${need}: ${notes.join("; ")}`, {
     place: { instance: first.instance, run: first.run, table: first.table },
-    hint: `\`runvault archive ${run}\` tries again; --allow-incomplete computes from what there is, and says so.`,
+    hint: `\`runvault archive ${run}\` tries again; --allow-incomplete computes from the rows there are, and says so.`,
   });
   return { tables, error };
 }

@@ -65,7 +65,9 @@ export interface Shortfall {
   readonly setAside: readonly AsideTable[];
 }
 
-/** The shortfall of the tables given. With `allowIncomplete` only tables are withheld of which there is no row at all. */
+/**
+ * The shortfall of the tables given. With `allowIncomplete` only tables are withheld of which there is no row at all.
+ */
 export function shortfallOf(
   manifests: readonly Manifest[],
   tables: readonly TableName[],
@@ -128,7 +130,7 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
       const upTo = until === null ? "" : `; proven up to ts_event ${formatTime(BigInt(until))}`;
       return `${state} since ${since}${besideState(state, error)}${besideAccepted(accepted)}${upTo}`;
     };
-    notes.push(`${tablesAre(behind)} behind and shown as proven before: ${listed(behind, why)}`);
+    notes.push(`${tablesAre(behind)} out of date and shown as proven earlier: ${listed(behind, why)}`);
   }
   if (unproven.length > 0) {
     const why = ({ state, error, accepted }: UnprovenTable) =>

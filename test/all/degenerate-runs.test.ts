@@ -145,7 +145,7 @@ test("a drawdown lasts from its peak to its recovery, an open one to the end", a
   });
   expect(second).toMatchObject({
     duration: { value: 86_400, convention: "open at the end" },
-    to_recovery: { value: null, reason: "not recovered at the end" },
+    to_recovery: { value: null, reason: "not recovered by the end" },
   });
 });
 
@@ -157,6 +157,6 @@ test("a deposit during the run is no return, and is told", async () => {
   const { performance } = await figuresOf({ equity: equity([100, 150, 165]), events: [deposit] });
   expect(performance!.groups[0]!.figures.total_return!.value).toBeCloseTo(0.1, 12);
   expect(performance!.notes).toEqual([
-    "deposits and withdrawals in 1 period are no returns: +50 USD by 2022-01-02T12:00:00.000000000Z",
+    "deposits and withdrawals in 1 period are not returns: +50 USD by 2022-01-02T12:00:00.000000000Z",
   ]);
 });

@@ -115,7 +115,7 @@ describe("--partition run", () => {
     await writeFile(join(out, "fills", "instance_id=gone", "part.csv"), "");
     const { status, stderr } = await exporting(...args);
     expect(status).toBe(2);
-    expect(stderr).toContain("a file is there already that this export would not write");
+    expect(stderr).toContain("a file already exists that this export would not write");
     expect(stderr).toContain(join("instance_id=gone", "part.csv"));
   });
 

@@ -41,7 +41,7 @@ describe("an archive of format 1 is read as it was left", () => {
         "are not complete and were left out: fills of alpha/progress (INCOMPLETE), fills of alpha/unproven (QUARANTINED)",
       );
       expect(stderr).toContain(
-        "are behind and shown as proven before: fills of alpha/kept (INCOMPLETE since 2022-02-01T",
+        "are out of date and shown as proven earlier: fills of alpha/kept (INCOMPLETE since 2022-02-01T",
       );
       expect(stderr).toContain("fills of alpha/kept-open (INCOMPLETE since 2022-02-01T");
     }

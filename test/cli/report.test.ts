@@ -63,7 +63,7 @@ describe("the page of a run", () => {
     expect(titles).toEqual([
       ...["Figures", "Equity and drawdown", "Monthly returns, %", "Distribution of returns"],
       ...["Rolling Sharpe ratio and volatility", "Exposure", "Trades", "Execution", "Factors"],
-      ...["The busiest day", "Event timeline", "Reconciliation", "Every figure and its convention"],
+      ...["The busiest day", "Event timeline", "Reconciliation", "All figures and their conventions"],
       "Provenance",
     ]);
     const links = [...html.matchAll(/<a href="#([^"]+)">/g)].map(([, id]) => id);
@@ -85,7 +85,7 @@ describe("the page of a run", () => {
     );
     const sharpe = /^ +Sharpe +(\S+)$/m.exec(asked.stdout)?.[1]?.replace("-", "−");
     expect(text).toMatch(new RegExp(`Sharpe ${sharpe} before −?[\\d.,]+`));
-    expect(text).toContain(`Beneath: the run before, ${runs[0]!.split("/")[1]}.`);
+    expect(text).toContain(`Below: the previous run, ${runs[0]!.split("/")[1]}.`);
     expect(text).toMatch(/the books balance ?: \d of 8 checks hold at tolerance 0/);
     expect(textOf(await pageOf(runs[0]!))).not.toContain("before −");
   });

@@ -65,7 +65,10 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
     for (const [table, note] of [
       ["bars", "1 table is not complete and was left out: bars of alpha/2022-01-01 (INCOMPLETE)\n"],
       ["equity", "1 table was never archived and is left out: equity of alpha/2022-01-01\n"],
-      ["fills", "1 table is behind and shown as proven before: fills of alpha/2022-01-01 (INCOMPLETE since "],
+      [
+        "fills",
+        "1 table is out of date and shown as proven earlier: fills of alpha/2022-01-01 (INCOMPLETE since ",
+      ],
       ["orders", "1 table is shown without the rows set aside: orders of alpha/2022-01-01 (1)"],
     ] as const) {
       const { status, stderr } = await runInside(command(table));

@@ -110,7 +110,7 @@ describe("verify --repair", () => {
     await expect(killed).rejects.toThrow("killed");
     const { status, stdout } = await verify("--repair", "alpha/1");
     expect(status).toBe(5);
-    expect(stdout).toContain(`next: Finish it with \`runvault archive --archive ${archive.dir}\``);
+    expect(stdout).toContain(`next: Finish the job with \`runvault archive --archive ${archive.dir}\``);
     expect(stdout).not.toContain("runvault rm");
     const { runs: reports } = JSON.parse((await verify("--repair", "--json", "alpha/1")).stdout);
     expect(reports[0].repair).toMatchObject({

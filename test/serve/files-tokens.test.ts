@@ -111,7 +111,7 @@ test("a damaged manifest fails the lists it belongs to, and no other", async () 
     const all = await served.get("/fills", bearer(every));
     expect([all.status, await all.json()]).toMatchObject([
       502,
-      { error: { message: 'a manifest of instance "broken" is damaged: the list would not be whole' } },
+      { error: { message: 'a manifest of instance "broken" is damaged: the list would be incomplete' } },
     ]);
     const one = await served.get("/fills?instance=alpha", bearer(every));
     expect(((await one.json()) as FilesDocument).files.length).toBe(1);

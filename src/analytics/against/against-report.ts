@@ -41,7 +41,7 @@ const deltaSchema = z.strictObject({
   of: z.string().describe("the symbol of a price or quantity; the currency of a fee; else empty"),
   unit: z.string(),
   n: count.describe("matched fills"),
-  different: count.describe("of these, how many are not zero"),
+  different: count.describe("how many of these are not zero"),
   sum: exact,
   quantiles: z
     .strictObject({ min: exact, q05: exact, q25: exact, median: exact, q75: exact, q95: exact, max: exact })
@@ -50,20 +50,16 @@ const deltaSchema = z.strictObject({
 
 const partsSchema = z
   .strictObject({
-    onlyHere: exact.describe(
-      "fills only here: what they had brought by then, at the marks here, less their fees",
-    ),
+    onlyHere: exact.describe("fills only here: their profit by then, at the marks here, less their fees"),
     onlyThere: exact.describe("fills only there, the other way round"),
-    price: exact.describe("matched fills: the quantity that both have, at other prices"),
+    price: exact.describe("matched fills: the quantity that both have, at different prices"),
     quantity: exact.describe("matched fills: what one has more than the other"),
     fees: exact.describe("matched fills: other fees"),
-    time: exact.describe(
-      "matched fills of which one comes before the end of the session, and the other after",
-    ),
-    marks: exact.describe("the same position, marked to other prices"),
+    time: exact.describe("matched fills on different sides of the end of the session"),
+    marks: exact.describe("the same position, marked to different prices"),
     transfers: exact.describe("deposits and withdrawals"),
-    events: exact.describe("funding, interest, fees and adjustments that events tell of"),
-    rest: exact.describe("what is left: of runs whose books balance, nothing"),
+    events: exact.describe("funding, interest, fees and adjustments recorded in events"),
+    rest: exact.describe("the rest: nothing for runs whose books balance"),
   })
   .describe("they add up to the difference, exactly");
 
@@ -84,7 +80,7 @@ const seriesSchema = z.strictObject({
   sessions: count.describe("sessions that both have"),
   onlyHere: count.describe("sessions that only this run has"),
   onlyThere: count,
-  different: count.describe("common sessions at whose end equity differs by more than the tolerance"),
+  different: count.describe("common sessions that end with equity differing by more than the tolerance"),
   last: daySchema.nullable().describe("the last common session"),
   largest: daySchema.nullable().describe("the session with the largest difference"),
   days: z.array(daySchema),
@@ -106,7 +102,7 @@ export const againstReportSchema = z.strictObject({
     reasons: z.array(z.string()).describe("what was not compared, and why"),
     options: z.strictObject({
       match: z.enum(matchings),
-      withinNs: z.string().nullable().describe("largest distance in time that is none; null for any"),
+      withinNs: z.string().nullable().describe("largest distance in time that counts as equal; null for any"),
       priceWithin: exact
         .nullable()
         .describe("basis points; null for none in order mode, for any in time mode"),

@@ -38,8 +38,8 @@ export interface ArchivedRun {
 }
 
 /**
- * Compares two runs, such as a live one with its backtest: their fills, matched one to one, and their equity at the ends
- * of the sessions that both have. Throws what `reconcile` throws of either.
+ * Compares two runs, such as a live one with its backtest: their fills, matched one to one, and their equity at the
+ * ends of the sessions that both have. Throws what `reconcile` throws of either.
  */
 export async function compareRuns(
   here: ArchivedRun,
@@ -73,7 +73,7 @@ function compareSides(here: RunSide, there: RunSide, options: AgainstOptions): A
     there: there.series.filter((_, index) => !pairs.some((pair) => pair.there === index)).map(seriesName),
   };
   if (equity?.every(({ sessions }) => sessions === 0))
-    reasons.push("the equity rows of the two have no session in common");
+    reasons.push("the equity rows of the two runs have no session in common");
   const isDifferent =
     (compared !== null &&
       compared.report.onlyHere.count + compared.report.onlyThere.count + compared.report.beyond > 0) ||

@@ -7,7 +7,7 @@ import { makeFolder } from "../../model/make-folder.ts";
 
 /** What to do where an export cannot be written. */
 export const exportHint = {
-  hint: "Point --out (and TMPDIR, for what spills) at a writable disk with free space, then run the same command again.",
+  hint: "Point --out (and TMPDIR, for temporary files) at a writable disk with free space, then run the same command again.",
 };
 
 /**
@@ -28,9 +28,9 @@ export class ExportFile implements AsyncDisposable {
   }
 
   /**
-   * Throws `invalid_argument` where the file is there already and `force` is not set, where it is in the folder `outside`,
-   * and for what is no file: a folder, a pipe, a device. A link is followed. A database's log counts for a file that is there,
-   * also where the database itself is gone.
+   * Throws `invalid_argument` where the file is there already and `force` is not set, where it is in the folder
+   * `outside`, and for what is no file: a folder, a pipe, a device. A link is followed. A database's log counts for a
+   * file that is there, also where the database itself is gone.
    */
   static async create(
     named: string,
@@ -41,7 +41,7 @@ export class ExportFile implements AsyncDisposable {
     if (there === "folder" || /[/\\]$/.test(named)) {
       throw new RunvaultError("invalid_argument", "--out names a folder, but a file is needed here", {
         place: { file },
-        hint: "Name a file, such as one in that folder.",
+        hint: "Name a file, for example in that folder.",
       });
     }
     if (there === "other") {
@@ -62,10 +62,10 @@ export class ExportFile implements AsyncDisposable {
       if (force || (await kindOf(log)) === "nothing") continue;
       throw new RunvaultError(
         "invalid_argument",
-        "the log of a database that is gone lies beside the output file",
+        "beside the output file lies the log of a database that no longer exists",
         {
           place: { file: log },
-          hint: "DuckDB would add what is in it to the new one. Name another --out, or set --force to remove it.",
+          hint: "DuckDB would add its contents to the new one. Name another --out, or set --force to remove it.",
         },
       );
     }
@@ -147,7 +147,7 @@ async function refuseInside(file: string, folder: string): Promise<void> {
   if (real !== root && !real?.startsWith(`${root}${sep}`)) return;
   throw new RunvaultError("invalid_argument", "--out is inside the archive", {
     place: { file },
-    hint: "Give a file or folder outside of it.",
+    hint: "Name a file or folder outside it.",
   });
 }
 

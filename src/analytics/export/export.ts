@@ -101,7 +101,10 @@ export async function exportTables(
   return exported;
 }
 
-/** The files that hold a table. Folders are named as readers of Hive's partitions expect it; the columns stay in the files. */
+/**
+ * The files that hold a table. Folders are named as readers of Hive's partitions expect it; the columns stay in the
+ * files.
+ */
 function partsOf(
   session: ExportSession,
   table: Table,
@@ -119,7 +122,10 @@ function partsOf(
   });
 }
 
-/** Throws `invalid_argument` where a folder that readers take for a table as a whole holds files that are not of this export. */
+/**
+ * Throws `invalid_argument` where a folder that readers take for a table as a whole holds files that are not of this
+ * export.
+ */
 async function refuseStrangers(out: string, tables: readonly Table[], parts: readonly Part[]): Promise<void> {
   const own = new Set(parts.map(({ place }) => place));
   for (const { name } of tables) {
@@ -129,9 +135,9 @@ async function refuseStrangers(out: string, tables: readonly Table[], parts: rea
         !entry.isDirectory() && !entry.name.startsWith(".") && !own.has(join(entry.parentPath, entry.name)),
     );
     if (stranger === undefined) continue;
-    throw new RunvaultError("invalid_argument", "a file is there already that this export would not write", {
+    throw new RunvaultError("invalid_argument", "a file already exists that this export would not write", {
       place: { file: join(stranger.parentPath, stranger.name) },
-      hint: "Readers would take its rows for the table's: remove it, or give another --out.",
+      hint: "Readers would take its rows for rows of the table: remove it, or name another --out.",
     });
   }
 }

@@ -14,8 +14,8 @@ import type { QueryArchive } from "../query/query-views.ts";
 export type LinkedRuns = "named" | "all";
 
 /**
- * The rows of a table in `tables/`, as a relation whose rows are those of the moment at which it is read, of the runs of
- * these manifests alone: `runs` has to list them. Null where there are no files, of which a glob is an error.
+ * The rows of a table in `tables/`, as a relation whose rows are those of the moment at which it is read, of the runs
+ * of these manifests alone: `runs` has to list them. Null where there are no files, of which a glob is an error.
  */
 export function linkedRows(
   { layout }: QueryArchive,
@@ -34,8 +34,8 @@ export function linkedRows(
 }
 
 /**
- * Throws where `tables/` is not what is committed: `incomplete` while the types of columns change, `archive_damaged` where
- * the numbers of rows differ.
+ * Throws where `tables/` is not what is committed: `incomplete` while the types of columns change, `archive_damaged`
+ * where the numbers of rows differ.
  */
 export async function requireLinked(
   connection: DuckDBConnection,
@@ -73,7 +73,7 @@ export async function requireLinked(
     `tables/${name} has ${countText(found, "row")}, and ${committed} ${agreeing(committed, "is", "are")} committed`,
     {
       place: { table: name },
-      hint: "Run it again if a job is at work; else `runvault verify` names the files, and `runvault maintain rebuild --links` makes them again.",
+      hint: "Run it again if a job is running; otherwise `runvault verify` names the files, and `runvault rebuild --links` restores them.",
     },
   );
 }

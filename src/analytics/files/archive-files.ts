@@ -42,8 +42,8 @@ const pieceBytes = 1024 * 1024;
 
 /**
  * The Parquet of an archive for readers elsewhere. A file is found by an entry of its run's manifest, never by what was
- * asked for as a path, and is hashed before its first byte is given, once, as for any reader. Its name has a part of its
- * hash, for a run that is removed and archived again gives its files the names of before.
+ * asked for as a path, and is hashed before its first byte is given, once, as for any reader. Its name has a part of
+ * its hash, for a run that is removed and archived again gives its files the names of before.
  */
 export class ArchiveFiles implements FileSource {
   readonly #archive: Archive;
@@ -144,7 +144,7 @@ export class ArchiveFiles implements FileSource {
         const error = RunvaultError.from(cause, { place: { file } });
         if (error.code !== "archive_damaged") throw error;
         const whose = known === null ? "" : ` of instance ${JSON.stringify(known)}`;
-        throw new RunvaultError(error.code, `a manifest${whose} is damaged: the list would not be whole`, {
+        throw new RunvaultError(error.code, `a manifest${whose} is damaged: the list would be incomplete`, {
           cause,
           place: error.place,
         });
@@ -198,7 +198,7 @@ export class ArchiveFiles implements FileSource {
       await this.#requireWhole(run, file, { path, ino: opened.ino });
       // what was hashed is what is open; its ctime moves with the links that commits make
       if (opened.ino !== (await lstatOrNull(path))?.ino) {
-        throw new RunvaultError("archive_damaged", "the file was exchanged while it was opened", {
+        throw new RunvaultError("archive_damaged", "the file was replaced while it was being opened", {
           place: { file: path },
         });
       }

@@ -35,7 +35,7 @@ const decimal = z
     }
     if (!/^\d{1,18}(?:\.\d{1,18})?$/.test(text) || /^[0.]+$/.test(text)) return raise(mustBeDecimal);
     if (typeof value === "number" && text.replace(".", "").replace(/^0+/, "").length > sureDigits) {
-      return raise("has more digits than a number of YAML is sure to hold", "Put it in quotes.");
+      return raise("has more digits than a YAML number can safely hold", "Put it in quotes.");
     }
     return text;
   });
@@ -52,7 +52,7 @@ const interval = name(mustBeInterval).transform((value, context): bigint => {
 const barsSchema = z
   .strictObject(
     {
-      symbol: name("must be the symbol that its bars have")
+      symbol: name("must be the symbol of its bars")
         .optional()
         .describe("the symbol of its bars; default: its own")
         .meta({ examples: ["BTCUSDT"] }),
@@ -62,7 +62,7 @@ const barsSchema = z
         .meta({ examples: ["BINANCE"] }),
       interval: interval
         .optional()
-        .describe("the length of its bars; default: the only one that there is")
+        .describe("the length of its bars; default: the only one available")
         .meta({ examples: ["1m"] }),
     },
     { error: "must be a map with symbol, venue or interval" },
@@ -101,12 +101,12 @@ const entrySchema = z
     },
     { error: "must be a map, such as { symbol: BTCUSD, multiplier: 100 }" },
   )
-  .describe("what the rows do not say of the instruments that its symbol and venue match");
+  .describe("what the rows do not say about the instruments that its symbol and venue match");
 
 /** An instruments file: the first entry that matches a symbol and its venue counts. */
 export const instrumentsSchema = z
   .array(entrySchema, {
-    error: "must be a list of instruments, each `- symbol: NAME` with what is to be said of it",
+    error: "must be a list of instruments, each `- symbol: NAME` with its properties",
   })
   .min(1, "must have at least one entry");
 

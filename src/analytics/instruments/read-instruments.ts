@@ -30,7 +30,7 @@ export async function readInstruments(file: string): Promise<InstrumentsFile> {
   return { file, entries: parsed.data };
 }
 
-const reference = "docs/instruments.md says what an instruments file may have.";
+const reference = "docs/instruments.md lists the keys of an instruments file.";
 
 const emptyFault: TreeFault = {
   place: { kind: "file", line: 1, column: 1 },

@@ -16,10 +16,10 @@ export interface RunInstruments {
 }
 
 /**
- * What a run's instruments are: what the first entry of the file says that matches a symbol and its venue, and otherwise
- * linear, multiplier 1, the only currency of the equity rows, the only bars of the same symbol. Venues of a symbol for
- * which the same holds are one instrument; where the file tells them apart they are several. Throws `invalid_argument`
- * where anything is not clear, with the rows and the key to set.
+ * What a run's instruments are: what the first entry of the file says that matches a symbol and its venue, and
+ * otherwise linear, multiplier 1, the only currency of the equity rows, the only bars of the same symbol. Venues of a
+ * symbol for which the same holds are one instrument; where the file tells them apart they are several. Throws
+ * `invalid_argument` where anything is not clear, with the rows and the key to set.
  */
 export function resolveInstruments(facts: RunFacts, file: InstrumentsFile | null): RunInstruments {
   const found = new Map<string, { instrument: Instrument; source: string }>();
@@ -108,7 +108,7 @@ function onlyCurrency({ run, currencies }: RunFacts, symbol: string): string {
   const listed = currencies.map(({ currency, ...rows }) => `${currency} (${rowsText(rows)})`);
   throw new RunvaultError(
     "invalid_argument",
-    `the equity rows are in ${listed.join(" and ")}: which of these ${symbol} is traded in is not clear`,
+    `the equity rows are in ${listed.join(" and ")}, so the currency of ${symbol} is not clear`,
     { place, hint },
   );
 }
@@ -150,7 +150,7 @@ function barsOf(
   const isOneVenue = more.every(({ venue }) => venue === only.venue);
   throw new RunvaultError(
     "invalid_argument",
-    `there are several bars of ${own}, and which are those of ${symbol} is not clear: ${left.map(barsText).join(" and ")}`,
+    `there are several bars of ${own}, and it is not clear which belong to ${symbol}: ${left.map(barsText).join(" and ")}`,
     { place, hint: set(isOneVenue ? "interval" : "venue") },
   );
 }

@@ -3,7 +3,9 @@ import { figureSchema } from "../figure.ts";
 import { fillOrderChoices } from "../trades/fill-columns.ts";
 import { groupings } from "../trades/trade.ts";
 
-/** The version of the document. A key that is added does not change it; one that is gone, or means another thing, does. */
+/**
+ * The version of the document. A key that is added does not change it; one that is gone, or means another thing, does.
+ */
 export const metricsVersion = 1;
 
 function key<T extends z.ZodType>(schema: T, description: string): T {
@@ -15,7 +17,7 @@ const figures = key(z.record(z.string(), figureSchema), "figures by their name")
 const groupSchema = z.strictObject({
   account: key(z.string(), "account that the figures are of"),
   portfolio: key(z.string(), "portfolio of the account"),
-  currency: key(z.string(), "currency that its money is counted in"),
+  currency: key(z.string(), "currency of its amounts"),
   figures,
   parts: key(
     z.array(
@@ -32,9 +34,9 @@ const groupSchema = z.strictObject({
 const sectionSchema = z.strictObject({
   name: key(z.string(), "name of the section: performance, drawdowns, monthly, rolling, trades"),
   title: key(z.string(), "its heading"),
-  conventions: key(z.string(), "what holds for all of its figures"),
-  absent: key(z.string().nullable(), "why it has nothing to say; null where it has"),
-  notes: key(z.array(z.string()), "what has to be said of it, a sentence each"),
+  conventions: key(z.string(), "the conventions of all its figures"),
+  absent: key(z.string().nullable(), "why it has no figures; null if it has"),
+  notes: key(z.array(z.string()), "notes on it, a sentence each"),
   groups: key(z.array(groupSchema), "figures of each account, portfolio and currency, never added"),
 });
 
@@ -48,25 +50,25 @@ export const metricsSchema = z
         fill: key(z.boolean(), "whether days without rows repeat the last equity"),
         periods: key(
           z.union([z.number(), z.literal("data")]).nullable(),
-          "periods a year that were asked for; null for those that follow",
+          "periods a year that were requested; null for the default",
         ),
-        rf: key(z.number(), "yearly rate without risk"),
+        rf: key(z.number(), "yearly risk-free rate"),
         log: key(z.boolean(), "whether returns are logarithms"),
-        base: key(z.enum(["deposit", "first"]), "base point that was asked for"),
+        base: key(z.enum(["deposit", "first"]), "base point that was requested"),
         benchmark: key(z.string().nullable(), "file or symbol that runs are compared with"),
         rates: key(z.string().nullable(), "file of the rates at which currencies are added; null for none"),
-        psrBenchmark: key(z.number(), "yearly Sharpe ratio that PSR is held against"),
+        psrBenchmark: key(z.number(), "yearly Sharpe ratio that PSR is compared with"),
         omegaReturn: key(z.number(), "yearly return that Omega requires"),
         group: key(z.enum(groupings), "what counts as one trade"),
         fillOrder: key(
           z.enum(fillOrderChoices),
-          "how fills that share an instant were to be ordered; a note of the trades says what was found",
+          "requested order of fills that share a timestamp; a note of the trades gives the order used",
         ),
         window: key(z.int().positive().nullable(), "returns of a rolling window; null for none"),
-        instruments: key(z.string().nullable(), "file that says what rows do not say of instruments"),
+        instruments: key(z.string().nullable(), "file with what the rows do not say about instruments"),
         bookAge: key(z.string(), "age of the oldest book that a fill is compared with: 60s"),
         horizons: key(z.array(z.int().positive()), "bars over which returns after factors are counted"),
-        allowIncomplete: key(z.boolean(), "whether rows count that are not proven"),
+        allowIncomplete: key(z.boolean(), "whether unproven rows count"),
       }),
       "how the figures were computed",
     ),
@@ -78,7 +80,7 @@ export const metricsSchema = z
           state: key(z.string(), "state of the archived run"),
           until: key(
             z.string().nullable(),
-            "end of what is proven of a run that goes on; null once it ended",
+            "end of the proven part of a run that goes on; null once it has ended",
           ),
           unproven: key(z.array(z.string()), "tables whose rows are not proven, with their state"),
           refused: key(

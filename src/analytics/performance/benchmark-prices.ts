@@ -118,6 +118,6 @@ export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly st
   const later = Number(behind?.later ?? 0);
   if (later === 0) return [];
   return [
-    `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "return")} of the run behind it ${later === 1 ? "is" : "are"} compared with nothing`,
+    `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "return")} of the run after it ${later === 1 ? "has" : "have"} nothing to compare with`,
   ];
 }

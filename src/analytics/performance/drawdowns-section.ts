@@ -50,7 +50,7 @@ function partOf({ rank, depth, seconds, points, is_open, ...row }: MacroRow): Fi
       }),
       to_recovery:
         recovery === null
-          ? noFigure("not recovered at the end")
+          ? noFigure("not recovered by the end")
           : figure(secondsOf(recovery - trough), {
               ...{ unit: "s", convention: "trough to recovery", n, from: trough, to: recovery },
             }),

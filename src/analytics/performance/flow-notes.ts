@@ -6,11 +6,13 @@ import type { MeasuredRun } from "../section/section.ts";
 /** Most flows that are listed one by one. */
 const most = 5;
 
-/** What was left out of the returns because it came in or went out; and that nobody knows, where there are no events. */
+/**
+ * What was left out of the returns because it came in or went out; and that nobody knows, where there are no events.
+ */
 export async function flowNotes(run: MeasuredRun): Promise<readonly string[]> {
   const state = run.manifest.tables.events?.state;
   if (state === undefined) {
-    return ["events were never archived: deposits and withdrawals are not known, and count as returns"];
+    return ["events were never archived: deposits and withdrawals are unknown and count as returns"];
   }
   const flows = await macroRows(run, {
     macro: "session_returns",
@@ -26,6 +28,6 @@ export async function flowNotes(run: MeasuredRun): Promise<readonly string[]> {
     );
   const more = flows.length > most ? ` and ${flows.length - most} more` : "";
   return [
-    `deposits and withdrawals in ${countText(flows.length, "period")} are no returns: ${listed.join(", ")}${more}`,
+    `deposits and withdrawals in ${countText(flows.length, "period")} are not returns: ${listed.join(", ")}${more}`,
   ];
 }

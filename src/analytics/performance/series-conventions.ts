@@ -3,11 +3,14 @@ import { ratesText } from "../section/read-rates.ts";
 
 /** How the return series is sampled, in the words of a heading. */
 export function seriesConventions({ session, fill, base, rates }: MetricsOptions): string {
-  const sampled = session === "bars" ? "a period for each equity row" : `sessions ${session}`;
+  const sampled =
+    session === "bars"
+      ? "one return per equity row"
+      : `daily returns (${session === "utc" ? "UTC days" : `sessions ${session}`})`;
   return [
     sampled,
     ...(fill ? ["days without rows filled"] : []),
-    `base ${base}`,
+    base === "deposit" ? "on the first deposit" : "on the equity of the first session",
     ...(rates === null ? [] : [ratesText(rates)]),
   ].join(", ");
 }
@@ -16,11 +19,11 @@ export function seriesConventions({ session, fill, base, rates }: MetricsOptions
 export function yearConventions({ session, fill, periods, rf, log }: MetricsOptions): string {
   const year =
     periods === "data"
-      ? "P from the data"
+      ? "periods a year from the data"
       : periods !== null
-        ? `P ${periods}`
+        ? `${periods} periods a year`
         : session === "bars"
-          ? "P by the interval"
-          : `P ${fill ? 365 : 252}`;
-  return `${log ? "log" : "simple"} returns, ${year}, rf ${rf}`;
+          ? "periods a year from the interval"
+          : `${fill ? 365 : 252} days a year`;
+  return `${log ? "log" : "simple"} returns, ${year}, risk-free rate ${rf}`;
 }

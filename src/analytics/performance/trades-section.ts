@@ -24,10 +24,10 @@ export const tradesSection: Section = {
     );
     const held = trades.heldBefore.map(
       ({ account, portfolio, currency, positionValue }) =>
-        `${account}/${portfolio} held a position of ${positionValue} ${currency} before its first fill: its trades begin unknown`,
+        `${account}/${portfolio} held a position of ${positionValue} ${currency} before its first fill: how its first trades began is unknown`,
     );
-    const order = `fills of one instant in the order of their ${orderWords[trades.order]}${
-      run.options.fillOrder === "auto" ? ", found" : ""
+    const order = `fills with the same timestamp are taken in the order of their ${orderWords[trades.order]}${
+      run.options.fillOrder === "auto" ? " (chosen automatically)" : ""
     }`;
     return {
       groups,

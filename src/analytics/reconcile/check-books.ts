@@ -145,11 +145,11 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
             kept.costs === "average"
               ? "average cost, what is closed truncated toward zero at the ninth decimal"
               : "first in, first out",
-            `fills in the order of ${order === "key" ? "their keys" : "their trade ids"}${options.order === "auto" ? ", found" : ""}`,
+            `fills in the order of ${order === "key" ? "their keys" : "their trade ids"}${options.order === "auto" ? " (chosen automatically)" : ""}`,
             ...(kept.toldAbove === 0
               ? []
               : [
-                  `${countText(kept.toldAbove, "point")} ${agreeing(kept.toldAbove, "is", "are")} off by the same amount as cash or position value, which checks 1 to 3 tell`,
+                  `${countText(kept.toldAbove, "point")} ${agreeing(kept.toldAbove, "is", "are")} off by the same amount as cash or position value, which checks 1 to 3 report`,
                 ]),
           ],
     ),
@@ -171,7 +171,7 @@ const noMoves: MoveColumns = {
 /** What points show of positions where other checks tell that something is off. */
 function shownNotes({ toldAbove, firstTold }: Bridge, fills: FillColumns): string[] {
   if (toldAbove === 0) return [];
-  const note = `${countText(toldAbove, "point")} ${agreeing(toldAbove, "moves", "move")} as another position would, of which checks 1 to 4 tell`;
+  const note = `${countText(toldAbove, "point")} ${agreeing(toldAbove, "moves", "move")} as another position would, which checks 1 to 4 report`;
   if (firstTold === null) return [note];
   const { ts, seq, position, shown, filled } = firstTold;
   const { symbol } = fills.positions[position]!.instrument;
@@ -328,7 +328,7 @@ class BookRows {
       const text = `${instrument.symbol} at ${instrument.venues.join(", ")}`;
       if (key < 0) loseMark(key, `there are no equity points in ${instrument.currency} for ${text}`);
       if (noBars === null && (closes.counts[sources[position]!] ?? 0) === 0)
-        loseMark(key, `there are no bars of ${text} to mark it to`);
+        loseMark(key, `there are no bars of ${text} to mark it with`);
     }
     for (const [position, { count, seq, currencies }] of foreignFees(fills)) {
       const { account, portfolio, instrument } = fills.positions[position]!;
@@ -339,7 +339,7 @@ class BookRows {
           isKnown[place] = false;
       lose(
         keys[position]!,
-        `${countText(count, "fill")} of ${symbol} ${agreeing(count, "has a fee", "have fees")} in another currency than ${currency}, the first with seq ${seq}`,
+        `${countText(count, "fill")} of ${symbol} ${agreeing(count, "has a fee", "have fees")} in a currency other than ${currency}, the first with seq ${seq}`,
       );
     }
     for (const stray of moves?.strays ?? []) {

@@ -26,10 +26,10 @@ interface MetricRow extends MetricWindow {
 
 /**
  * Check 7: every row of `metrics` against the same figure of the equity points of its window, as `runvault metrics`
- * computes it. How the gateway computes is found by search, within what a row's convention says of ddof and annualising.
- * Rows of one name, kind of window and convention were computed in one way, for the convention is what they say of
- * themselves: the one that most of them agree with is taken for it, and the others are breaks, even where another way
- * happens to give their value.
+ * computes it. How the gateway computes is found by search, within what a row's convention says of ddof and
+ * annualising. Rows of one name, kind of window and convention were computed in one way, for the convention is what
+ * they say of themselves: the one that most of them agree with is taken for it, and the others are breaks, even where
+ * another way happens to give their value.
  */
 export async function checkMetrics(
   source: BooksSource,
@@ -80,7 +80,7 @@ export async function checkMetrics(
     if (group.best === null) {
       const { name, convention } = group.rows[0]!;
       unchecked.push(
-        `the convention of ${countText(group.rows.length, "row")} of ${name} is none that was searched: ${JSON.stringify(convention)}`,
+        `the convention of ${countText(group.rows.length, "row")} of ${name} is not one that the search covers: ${JSON.stringify(convention)}`,
       );
       continue;
     }

@@ -47,7 +47,7 @@ const leavesSome: ReadonlySet<Kind> = new Set(["PARTIALLY_FILLED", "CANCELED", "
 
 const formula =
   "Σ quantity of an order's fills = filled_quantity; |average_price × filled_quantity - Σ price × quantity| ≤ filled_quantity × 0.0000000005; " +
-  "no filled_quantity ahead of its fills, and none twice by its trade_id; SUBMITTED, then REJECTED or ACCEPTED, then fills and requests to cancel, then FILLED, CANCELED or EXPIRED";
+  "no filled_quantity before its fills, and none twice by its trade_id; SUBMITTED, then REJECTED or ACCEPTED, then fills and requests to cancel, then FILLED, CANCELED or EXPIRED";
 
 /** Check 6: the steps of orders against each other and against their fills, order by order, in exact integers. */
 export async function checkOrders(source: BooksSource): Promise<Finding> {
@@ -138,7 +138,7 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
 }
 
 const otherClock =
-  "every row is from before the run began: when it ran is taken for another clock than when things happened in it";
+  "every row is from before the run began, so its start is assumed to be on another clock than its rows";
 
 /** The seqs of fills whose trade an earlier fill of the same account, market and side has. */
 async function readDoubles(connection: DuckDBConnection): Promise<ReadonlySet<bigint>> {
@@ -211,7 +211,7 @@ class OrderLog {
       this.unsure === 0
         ? []
         : [
-            `${countText(this.unsure, "row")} of orders with a filled quantity or average price between fills of one instant, in an order that no trade id shows`,
+            `${countText(this.unsure, "row")} of orders with a filled quantity or average price between fills with the same timestamp, whose order no trade id shows`,
           ];
     return {
       ...{ number: 6, name: "orders against fills", formula, ...found },
@@ -282,7 +282,7 @@ class OrderLife {
     this.#take(at, isBackwards);
     if (isForeign) this.#tell("account, portfolio, symbol or side is not that of the order's other rows", at);
     if (at.venueName !== 0 && this.#venueNames.size > 0 && !this.#venueNames.has(at.venueName))
-      this.#tell("venue_order_id is not that of the order", at);
+      this.#tell("venue_order_id differs from the order's", at);
     if (this.#ended !== null && at.ts > this.#ended.ts) this.#tell("fill after the order ended", at);
     if (this.#doubles.has(at.seq)) this.#doubled.push(at);
     this.#firstFill ??= at;
@@ -302,7 +302,7 @@ class OrderLife {
     this.#take(at, isBackwards);
     const { kind, filled } = step;
     const before = this.#lastStep;
-    if (kind === null) this.#tell("kind of step that the interface does not have", at);
+    if (kind === null) this.#tell("kind of step that the interface does not define", at);
     else {
       const isAllowed =
         before === null ? kind === "SUBMITTED" : before.kind === null || next[before.kind].includes(kind);
@@ -319,9 +319,9 @@ class OrderLife {
     if (filled > step.quantity)
       this.#tell("more is filled than was ordered", at, this.#quantity(filled - step.quantity));
     if (kind === "FILLED" && filled !== step.quantity)
-      this.#tell("FILLED, and not all of it", at, this.#quantity(filled - step.quantity));
+      this.#tell("FILLED, but only in part", at, this.#quantity(filled - step.quantity));
     if (kind !== null && leavesSome.has(kind) && filled !== 0n && filled === step.quantity)
-      this.#tell(`${kind}, and all of it is filled`, at);
+      this.#tell(`${kind}, but filled completely`, at);
     if (at.venueName !== 0) this.#venueNames.add(at.venueName);
     this.#lastStep = { ...at, ...step };
     this.#steps.push(this.#lastStep);
@@ -335,7 +335,9 @@ class OrderLife {
     else if (last !== null) {
       if (last.filled !== this.#traded) {
         const what =
-          this.#traded === 0n ? "filled_quantity without fills" : "filled_quantity is not that of the fills";
+          this.#traded === 0n
+            ? "filled_quantity without fills"
+            : "filled_quantity differs from that of the fills";
         this.#tell(what, last, this.#quantity(last.filled - this.#traded));
       }
       if (this.#accepted !== null && this.#firstFill !== null && this.#firstFill.ts < this.#accepted.ts) {
@@ -367,7 +369,7 @@ class OrderLife {
       if (isWhole) this.#tellFilled(step);
       return;
     }
-    if (isWhole && sum.instant.ts > step.ts) this.#tell("filled_quantity ahead of its fills", step);
+    if (isWhole && sum.instant.ts > step.ts) this.#tell("filled_quantity before its fills", step);
     const off = step.average * step.filled - sum.turnover;
     if (size(off) * 10n ** 10n > step.filled * 5n * 10n ** BigInt(this.#priceScale)) {
       // between fills of one instant, their order decides, and trade ids need not give it
@@ -376,7 +378,7 @@ class OrderLife {
         return;
       }
       const scale = this.#priceScale + this.#quantityScale;
-      this.#tell("average_price is not that of the fills", step, {
+      this.#tell("average_price differs from that of the fills", step, {
         value: off,
         scale,
         unit: "price × quantity",
@@ -396,7 +398,7 @@ class OrderLife {
     if (instant !== undefined && instant.fills > 1) this.#log.unsure++;
     else
       this.#tell(
-        "filled_quantity is none that the fills come to",
+        "filled_quantity matches no sum of the fills",
         step,
         instant === undefined ? null : this.#quantity(step.filled - instant.filled),
       );

@@ -68,10 +68,10 @@ export async function checkSummary(
     unchecked,
   });
   if (!source.isFinal)
-    return nothing(["the run goes on, and its summary is of another instant than its tables"]);
+    return nothing(["the run goes on, and its summary is from another time than its tables"]);
   if (document === null) return nothing(["the archive has no summary of the run"]);
   const read = summaryOf(document);
-  if (read === null) return nothing(["the summary document is not as the interface has it"]);
+  if (read === null) return nothing(["the summary document does not match the interface"]);
   const unchecked: string[] = [];
   const compared: Compared[] = [];
   const compare = (field: Compared["field"], found: Exact, unit: string, table: TableName) => {

@@ -7,8 +7,8 @@ const amount = z
 
 const breakSchema = z.strictObject({
   at: z.string().describe("when; RFC 3339, UTC, nine decimals"),
-  amount: amount.nullable().describe("reported less expected; null where nothing is subtracted"),
-  unit: z.string().describe("what the amount is counted in; empty where there is none"),
+  amount: amount.nullable().describe("reported minus expected; null if nothing is subtracted"),
+  unit: z.string().describe("the unit of the amount; empty if there is none"),
   what: z.string().describe("what is wrong, for people"),
   rows: z
     .array(z.strictObject({ table: z.string(), seq: z.string() }))
@@ -23,10 +23,10 @@ const checkSchema = z.strictObject({
   name: z.string(),
   formula: z.string(),
   verdict: z.enum(verdicts),
-  reason: z.string().nullable().describe("why it was not checked, or not everywhere; null where it was"),
+  reason: z.string().nullable().describe("why it was not checked, or not everywhere; null if it was"),
   rows: z.int().nonnegative().describe("rows looked at"),
-  breaks: z.int().nonnegative().describe("rows at which it does not hold"),
-  largest: amount.nullable().describe("the largest difference by its size; null where there is none"),
+  breaks: z.int().nonnegative().describe("rows that break it"),
+  largest: amount.nullable().describe("the largest difference in absolute value; null if there is none"),
   notes: z.array(z.string()),
   first: z
     .array(breakSchema)
@@ -39,7 +39,7 @@ const checkSchema = z.strictObject({
 const runSchema = z.strictObject({
   instance: z.string(),
   run: z.string(),
-  verdict: z.enum(verdicts).describe("BREAKS where one check does, HOLDS where all hold"),
+  verdict: z.enum(verdicts).describe("BREAKS if one check breaks, HOLDS if all hold"),
   unproven: z
     .array(z.string())
     .describe("tables whose rows are not proven, with their state; none unless --allow-incomplete is given"),
@@ -47,12 +47,12 @@ const runSchema = z.strictObject({
   accounting: z
     .enum(["spot", "margin"])
     .nullable()
-    .describe("the one that was named or found; null where it was not looked for"),
-  costs: z.enum(["average", "fifo"]).nullable().describe("how the cost of what is closed is found"),
+    .describe("the order named or found; null if none was needed"),
+  costs: z.enum(["average", "fifo"]).nullable().describe("how the cost of a closed position is computed"),
   fillOrder: z.enum(["key", "trade_id"]).nullable(),
   instruments: z
     .array(z.string())
-    .describe("what was taken for the instruments, and which of it was assumed"),
+    .describe("the properties used for the instruments, and which of them were assumed"),
   checks: z.array(checkSchema),
 });
 

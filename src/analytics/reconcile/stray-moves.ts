@@ -20,5 +20,5 @@ export function mayBeOf(stray: StrayMoves, key: AccountKey): boolean {
 /** What is wrong with them, and whose fault it is. */
 export function strayText({ count, seq, ts, ...of }: StrayMoves): string {
   const named = Object.entries(of).map(([what, name]) => (name === "" ? `no ${what}` : `${what} ${name}`));
-  return `${countText(count, "event")} ${agreeing(count, "moves", "move")} money of ${named.join(", ")}, which no equity point has, the first with seq ${seq} at ${formatTime(ts)}: whose it is only the gateway can say`;
+  return `${countText(count, "event")} ${agreeing(count, "moves", "move")} money of ${named.join(", ")}, which no equity point has, the first with seq ${seq} at ${formatTime(ts)}: only the gateway can say whose it is`;
 }

@@ -81,10 +81,16 @@ function tableOf(
 ): Shown {
   const names = result.columns.map(({ name }) => visible(name));
   const mostCell = Math.max(leastCell, Math.floor(width / 2));
-  // zeros that every row has at its end only take room on a screen; files and programs get all digits
-  const isScreen = width < Number.POSITIVE_INFINITY;
-  const digits = names.map((_, index) =>
-    isScreen ? Math.max(0, ...first.map((row) => digitsOf(row[index]!))) : Number.POSITIVE_INFINITY,
+  const cells = first.map((row) => row.map((value) => cut(visible(cellText(value)), mostCell)));
+  const fitting = columnsThatFit(names, cells, width);
+  if (fitting < names.length) {
+    onCut?.(`${fitting} of ${names.length} columns are shown; for all, use the format vertical or a file`);
+  }
+  const right = names.map((_, index) => first.every((row) => isNumeric(row[index]!)));
+  const { head, lines } = alignedColumns(
+    names.slice(0, fitting),
+    cells.map((row) => row.slice(0, fitting)),
+    right,
   );
   const cellsOf = (row: Row) =>
     row.map((value, index) => cut(visible(shortened(value, digits[index]!)), mostCell));
@@ -171,7 +177,7 @@ async function* shownRows(
   const tellCut = (more: string) => {
     if (result.rows === shown) return;
     const [some, all] = [shown, result.rows].map((count) => count.toLocaleString("en-US"));
-    onCut?.(`${some} of ${more}${all} rows are shown; the format csv, or a file, gives all`);
+    onCut?.(`${some} of ${more}${all} rows are shown; for all, use the format csv or a file`);
   };
   for await (const chunk of result.chunks()) {
     if (shown < mostRows) {

@@ -16,19 +16,19 @@ const benchmarkFile = {
   what: "the benchmark",
   columns: ["timestamp", "price"],
   isStrict: false,
-  hint: "Provide a CSV file with the columns timestamp and price, in the order of time.",
+  hint: "Provide a CSV file with the columns timestamp and price, in time order.",
 } as const;
 
 /**
- * Reads a CSV file with the columns `timestamp` (RFC 3339, UTC where it has no offset, or UNIX nanoseconds) and `price`;
- * others are not looked at. Throws `invalid_argument` with file and line for what is not such a file.
+ * Reads a CSV file with the columns `timestamp` (RFC 3339, UTC where it has no offset, or UNIX nanoseconds) and
+ * `price`; others are not looked at. Throws `invalid_argument` with file and line for what is not such a file.
  */
 export async function readBenchmark(file: string, signal?: AbortSignal): Promise<BenchmarkPrices> {
   const ts: Nanoseconds[] = [];
   const price: number[] = [];
   let first = 0;
   for await (const { at, line, cells, refusal } of timedRows(file, benchmarkFile, signal)) {
-    if (ts.length > 0 && at <= ts.at(-1)!) throw refusal("a price is not later than the one before it");
+    if (ts.length > 0 && at <= ts.at(-1)!) throw refusal("a price is not later than the one before");
     if (ts.length === 0) first = line;
     const text = cells.price ?? "";
     const value = /^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN;

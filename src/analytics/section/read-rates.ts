@@ -15,7 +15,7 @@ const ratesFile = {
   what: "the file of rates",
   columns: ["timestamp", "currency", "base", "rate"],
   isStrict: true,
-  hint: "Provide a CSV file with the columns timestamp, currency, base and rate: what one unit of the currency is worth in the base currency, in the order of time.",
+  hint: "Provide a CSV file with the columns timestamp, currency, base and rate: what one unit of the currency is worth in the base currency, in time order.",
 } as const;
 
 /**
@@ -54,5 +54,5 @@ export function ratesText({ file, base, rows }: Rates): string {
     const ends = [...new Set([own[0]!, own.at(-1)!])].map(({ at }) => formatTime(at));
     return `${currency} ${own.length === 1 ? "of" : `${own.length} rates,`} ${ends.join(" to ")}`;
   });
-  return `total in ${base} at the last rate of ${file} at or before each instant (${spans.join("; ")})`;
+  return `total in ${base} at the last rate of ${file} at or before each timestamp (${spans.join("; ")})`;
 }

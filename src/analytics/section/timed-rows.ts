@@ -46,12 +46,12 @@ export async function* timedRows(
       const meant =
         near === null
           ? `; its first line names ${trimmed.slice(0, 8).map(short).join(", ")}`
-          : `; did you mean ${JSON.stringify(near)} to be it?`;
+          : `; did you mean ${JSON.stringify(near)}?`;
       throw refuse(`${what} has no column ${missing}${meant}`, 1);
     }
     const other = isStrict ? trimmed.find((name) => !columns.includes(name)) : undefined;
     if (other !== undefined)
-      throw refuse(`${what} has a column ${JSON.stringify(other)}, which is none of its own`, 1);
+      throw refuse(`${what} has a column ${JSON.stringify(other)}, which it does not define`, 1);
     return trimmed;
   };
   const parser = parse({ columns: headed, bom: true, skip_empty_lines: true, info: true });
@@ -99,5 +99,5 @@ function timeOf(
   } catch (thrown) {
     throw RunvaultError.from(thrown).at(place);
   }
-  throw refusal(`not a time that rows can have: ${JSON.stringify(text)}`);
+  throw refusal(`not a valid row time: ${JSON.stringify(text)}`);
 }

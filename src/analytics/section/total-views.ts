@@ -10,8 +10,8 @@ const batch = 2_000;
 
 /**
  * Makes, in a schema `total`, the tables that the macros of series read, with one series that has all accounts,
- * portfolios and currencies of a run in the base currency: at each instant of any of them, from when all have begun, the
- * last equity of each at the last rate; deposits and withdrawals at the rate of their instant. Exact, to the ninth
+ * portfolios and currencies of a run in the base currency: at each instant of any of them, from when all have begun,
+ * the last equity of each at the last rate; deposits and withdrawals at the rate of their instant. Exact, to the ninth
  * decimal. Reading a row for which there is no rate is an error that names it.
  */
 export async function createTotalViews(connection: DuckDBConnection, rates: Rates): Promise<void> {
@@ -85,6 +85,6 @@ function asMissingRate(thrown: unknown): unknown {
   if (missing === undefined || file === undefined) return thrown;
   return new RunvaultError("invalid_argument", missing, {
     ...{ place: { file }, cause: thrown },
-    hint: "Add one: each currency but the base needs a rate from the first equity row on, as the rows write its name.",
+    hint: "Add one: every currency except the base needs a rate from the first equity row on, under the name that the rows use.",
   });
 }

@@ -134,7 +134,7 @@ async function countFills(connection: DuckDBConnection, run: RunRef): Promise<nu
       `the fill with seq ${seqs[wrong]} has no ${faults[wrong]![0]} that a fill can have`,
       {
         place: { instance: run.instanceId, run: run.runId, table: "fills" },
-        hint: "Look at the row with `runvault query`; trades cannot be told without it.",
+        hint: "Look at the row with `runvault query`; trades cannot be computed without it.",
       },
     );
   }

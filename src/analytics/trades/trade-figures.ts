@@ -32,8 +32,8 @@ const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Frida
 const nsPerHour = 3_600_000_000_000n;
 
 /**
- * The figures of a run's trades by a grouping, over a stretch of time for what is a mean over it; net of fees. Trades of
- * which something is open at the end are in the profit, marked, and in nothing else.
+ * The figures of a run's trades by a grouping, over a stretch of time for what is a mean over it; net of fees. Trades
+ * of which something is open at the end are in the profit, marked, and in nothing else.
  */
 export function tradeFigures(
   trades: RunTrades,
@@ -150,7 +150,7 @@ class Gathered {
     const exposure = exposureOf(trades, this.positions, from, to);
     const ofTime = (value: number | undefined, unit: string, words: string) =>
       value === undefined
-        ? noFigure("no time between the first and the last instant")
+        ? noFigure("no time between the first and the last timestamp")
         : figure(value, { unit, convention: words, n: this.positions.size, from, to });
     const feeUnit = fills.feeCurrencies[this.#feeCurrency ?? -1] ?? currency;
     const foreign = noFigure("fees are in another currency than the profit");

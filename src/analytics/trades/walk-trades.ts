@@ -43,8 +43,8 @@ export interface Walk {
 }
 
 /**
- * The one pass over a run's fills: every position by first in, first out and by average cost, in exact integers. Gives the
- * positions at the end, in the order of their keys. Holds the open lots, and the trades that are not over.
+ * The one pass over a run's fills: every position by first in, first out and by average cost, in exact integers. Gives
+ * the positions at the end, in the order of their keys. Holds the open lots, and the trades that are not over.
  */
 export function walkTrades(walk: Walk): readonly FinalPosition[] {
   const { fills } = walk;
@@ -63,7 +63,7 @@ export function walkTrades(walk: Walk): readonly FinalPosition[] {
 
 /** The last fill of each order. */
 function lastFills({ count, order }: FillColumns): readonly number[] {
-  if (order === null) throw new TypeError("trades by order need fills that know their order");
+  if (order === null) throw new TypeError("trades by order need fills with an order id");
   const last: number[] = [];
   for (let fill = 0; fill < count; fill++) last[order[fill]!] = fill;
   return last;

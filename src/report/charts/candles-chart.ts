@@ -44,10 +44,8 @@ export async function candlesChart(data: CandlesData): Promise<Chart | NoChart> 
       ...told.map(({ caption }) => caption),
       isOne
         ? ""
-        : "Every plot has the same scales: as many percent of the price from top to bottom, as much time from left to right.",
-      isJoined
-        ? "Fills of one side that lie near each other in time are one mark, at their average price."
-        : "",
+        : "All plots have the same scales: the same percentage of the price from top to bottom, and the same time from left to right.",
+      isJoined ? "Fills on one side that are close in time are one mark, at their average price." : "",
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]
@@ -96,7 +94,10 @@ function most(plots: number, isNarrow = false): { readonly candles: number; read
   return { candles: Math.floor(whole.candles * share), marks: Math.floor((whole.marks * share) / 1.5) };
 }
 
-/** From the lowest price to the highest of what is drawn; where several runs are, as many percent around the middle of each. */
+/**
+ * From the lowest price to the highest of what is drawn; where several runs are, as many percent around the middle of
+ * each.
+ */
 function priceRanges(
   drawn: readonly { readonly candles: readonly Candle[]; readonly marks: readonly FillMark[] }[],
 ): readonly (readonly [number, number])[] {

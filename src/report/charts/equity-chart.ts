@@ -28,7 +28,7 @@ export async function equityChart(data: EquityData): Promise<Chart | NoChart> {
   const readings = readingsOf(runs, data.currency, isOne);
   const points = runs.reduce((sum, { times }) => sum + times.length, 0);
   const sentences = [
-    `Equity in ${data.currency}${isLog ? ", on a logarithmic scale" : ""}; beneath it the drawdown from the highest point so far.`,
+    `Equity in ${data.currency}${isLog ? ", on a logarithmic scale" : ""}; below it, the drawdown from the highest point so far.`,
     shaded.length === 0 ? "" : shadeSentence(shaded.length),
     noDataSentence(data.runs, runs),
     data.note ?? "",

@@ -16,7 +16,10 @@ type Run = OfRun & { readonly events: readonly RunEvent[] };
 
 const id = "events";
 const title = "Events";
-/** So many kinds have a row of their own; the rest share the last. Of several runs fewer, as each has a lane for every run. */
+/**
+ * So many kinds have a row of their own; the rest share the last. Of several runs fewer, as each has a lane for every
+ * run.
+ */
 const mostKinds = { ofOne: 15, ofSeveral: 8 };
 /** On one drawing. */
 const mostMarks = 2600;
@@ -52,7 +55,7 @@ export async function eventsChart(data: EventsData): Promise<Chart | NoChart> {
     id,
     title,
     caption: [
-      `${countOf(all.length, "event")}; those of a kind that lie within a few pixels are one mark, as grave as the gravest.`,
+      `${countOf(all.length, "event")}; events of one kind within a few pixels are one mark, with the highest severity.`,
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]

@@ -55,8 +55,8 @@ export async function excursionsChart(data: ExcursionsData): Promise<Chart | NoC
 
 function binned(isOne: boolean): string {
   return isOne
-    ? "Counted in cells, darker is more; a trade alone in its cell is a dot."
-    : "Counted in cells, of each run for itself: a larger mark is more trades.";
+    ? "Counted in cells: darker means more trades; a single trade in a cell is a dot."
+    : "Counted in cells, separately for each run: a larger mark means more trades.";
 }
 
 type Run = ExcursionsData["runs"][number];
@@ -240,7 +240,9 @@ function marksOfOne(
   ];
 }
 
-/** Of several runs each has its colour and its shape, and where there are many trades the area of a mark is how many. */
+/**
+ * Of several runs each has its colour and its shape, and where there are many trades the area of a mark is how many.
+ */
 function marksOfSeveral(
   { runs, isOne, isBinned }: Trades,
   of: "mae" | "mfe",

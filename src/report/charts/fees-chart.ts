@@ -29,8 +29,8 @@ export async function feesChart(data: FeesData): Promise<Chart | NoChart> {
     id,
     title,
     caption: [
-      "Fees paid; rebates received apart, below zero.",
-      isCut ? `Of each currency the ${most} largest.` : "",
+      "Fees paid; rebates received are separate, below zero.",
+      isCut ? `The ${most} largest of each currency.` : "",
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]

@@ -6,11 +6,11 @@ import { countOf, countText, numberText } from "./drawing/number-text.ts";
 import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
 
 const id = "order-funnel";
-const title = "What became of the orders";
+const title = "Outcome of the orders";
 
 /**
- * Orders by their last state: each bar begins where the one above it ends, so that one sees them add up. Of several runs
- * shares of the orders of each, for these need not have as many.
+ * Orders by their last state: each bar begins where the one above it ends, so that one sees them add up. Of several
+ * runs shares of the orders of each, for these need not have as many.
  */
 export async function funnelChart(data: FunnelData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
@@ -23,7 +23,7 @@ export async function funnelChart(data: FunnelData): Promise<Chart | NoChart> {
     caption: [
       isOne
         ? "Orders by their last state, which add up to those submitted."
-        : "Orders by their last state, as shares of those that each run submitted.",
+        : "Orders by their last state, as shares of the orders that each run submitted.",
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]

@@ -35,7 +35,7 @@ export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> 
     id,
     title,
     caption: [
-      "On a logarithmic scale: the line, and the number at the right, is the median of the orders, the bar reaches to their 95th percentile, the diamond is the 99th.",
+      "On a logarithmic scale: the line, and the number at the right, is the median of the orders, the bar reaches their 95th percentile, and the diamond marks the 99th.",
       drawn.length < types.length ? `The first ${drawn.length} of ${types.length} types of order.` : "",
       noDataSentence(data.runs, runs),
       data.note ?? "",

@@ -22,7 +22,10 @@ type Run = OfRun & { readonly factors: readonly QuantilesFactor[] };
 const id = "factor-quantiles";
 const title = "Return by quantile of the factor";
 
-/** The mean return that follows each quantile of a factor: of one as bars, of several as lines, of several runs a plot a factor. */
+/**
+ * The mean return that follows each quantile of a factor: of one as bars, of several as lines, of several runs a plot a
+ * factor.
+ */
 export async function quantilesChart(data: QuantilesData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs
@@ -42,7 +45,7 @@ export async function quantilesChart(data: QuantilesData): Promise<Chart | NoCha
     id,
     title,
     caption: [
-      `Mean return over the next ${horizon}, by quantile of the factor, the lowest first.`,
+      `Mean return over the next ${horizon}, by quantile of the factor, lowest first.`,
       all > drawn.length ? `The ${drawn.length} of ${all} factors whose quantiles differ most.` : "",
       noDataSentence(data.runs, runs),
       data.note ?? "",

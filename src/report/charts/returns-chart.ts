@@ -12,7 +12,10 @@ import { extentOf, spacedAxis, valueAxis } from "./drawing/value-axis.ts";
 
 const id = "returns";
 
-/** How returns are spread: of one run as bars with the normal curve of the same mean and deviation, of several as outlines. */
+/**
+ * How returns are spread: of one run as bars with the normal curve of the same mean and deviation, of several as
+ * outlines.
+ */
 export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> {
   const title = `Returns of each ${data.period}`;
   const isOne = data.runs.length === 1;
@@ -27,7 +30,7 @@ export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> 
       ? `${countText(runs[0]!.returns.length)} returns, each of one ${data.period}; the curve is the normal distribution with their mean and deviation.`
       : `Share of each run's returns, each of one ${data.period}.`,
     bins.beyond > 0
-      ? `The bars at both ends hold ${countOf(bins.beyond, "return")} beyond the axis as well.`
+      ? `The bars at both ends also contain ${countOf(bins.beyond, "return")} beyond the axis.`
       : "",
     noDataSentence(data.runs, runs),
     data.note ?? "",

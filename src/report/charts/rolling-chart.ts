@@ -33,7 +33,7 @@ export async function rollingChart(data: RollingData): Promise<Chart | NoChart> 
     id,
     title,
     caption: [
-      `Each point is of the ${window} up to it; per year.`,
+      `Each point covers the ${window} up to it; per year.`,
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]

@@ -9,8 +9,8 @@ import { RunvaultError } from "../../model/error.ts";
 export type PreviousRun = { readonly told: MetricsRun } | { readonly reason: string };
 
 /**
- * The figures of the run of the same instance that started last before this one; where they cannot be computed, why; null
- * where the archive has no such run.
+ * The figures of the run of the same instance that started last before this one; where they cannot be computed, why;
+ * null where the archive has no such run.
  */
 export async function previousRun(
   archive: Archive,
@@ -31,6 +31,6 @@ export async function previousRun(
   } catch (error) {
     if (!(error instanceof RunvaultError)) throw error;
     if (error.code !== "incomplete" && error.code !== "invalid_argument") throw error;
-    return { reason: `the run before, ${last.runId}, is not compared: ${error.message}` };
+    return { reason: `the previous run, ${last.runId}, is not compared: ${error.message}` };
   }
 }

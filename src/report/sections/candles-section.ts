@@ -43,10 +43,10 @@ function noteOf({ day, venue, fillsOfDay, bars, fills }: BusiestDay, session: st
   const joined =
     bars.intervalMs === bars.ownIntervalMs
       ? `Bars are those of ${venue}`
-      : `Bars are put together from ${minutes(bars.ownIntervalMs)} of ${venue}`;
+      : `Bars are aggregated from ${minutes(bars.ownIntervalMs)} of ${venue}`;
   const shown =
     fills.times.length === fillsOfDay
       ? ""
-      : "; of each candle the bought and the sold are one fill, at their average price";
-  return `${day} is the session (${session}) with most fills of one symbol, ${grouped(fillsOfDay)}. ${joined}${shown}.`;
+      : "; within a candle, buys are one fill and sells are one fill, at their average price";
+  return `${day} is the session (${session}) with the most fills of one symbol, ${grouped(fillsOfDay)}. ${joined}${shown}.`;
 }

@@ -13,7 +13,7 @@ import { groupOf, type Panel } from "./reported.ts";
 /** Every figure with how it was computed, of how many values, and over which time. */
 export const conventionsSection: PageSection = {
   id: "conventions",
-  title: "Every figure and its convention",
+  title: "All figures and their conventions",
   render: async ({ reported: { runs }, panels }: PageParts) => {
     if (panels.length === 0) return empty("no figures");
     const body = await overPanels(panels, (panel) => {
@@ -22,7 +22,7 @@ export const conventionsSection: PageSection = {
       );
       return html`${tables}`;
     });
-    return html`${body}<p class="note">docs/metrics.md has the formula of every figure. n is of how many values it is.</p>\n`;
+    return html`${body}<p class="note">docs/metrics.md has the formula of every figure. n is the number of values.</p>\n`;
   },
 };
 

@@ -40,7 +40,7 @@ export const equitySection: PageSection = {
         currency: panel.currency,
         runs: runs.map((run) => ({ ...chartRun(run), ...linesOf(panel, run) })),
         drawdowns: isOnly ? ranked[0]!.parts.map(drawdownOf) : [],
-        note: `Every equity row, marked to market; deposits and withdrawals are steps of equity, and no drawdowns. ${isOnly ? "Drawdowns are numbered as in the table" : "Drawdowns in the table"}: ${sectionOf(only!.run.told, "drawdowns")?.conventions ?? "by sessions"}.`,
+        note: `Every equity row, marked to market; deposits and withdrawals are steps of equity, not drawdowns. ${isOnly ? "Drawdowns are numbered as in the table" : "Drawdowns in the table"}: ${sectionOf(only!.run.told, "drawdowns")?.conventions ?? "by sessions"}.`,
       });
       return html`${drawings.add(chart)}${isOnly ? drawdownTable(ranked[0]!.parts) : comparedDrawdowns(ranked)}`;
     });

@@ -93,7 +93,7 @@ async function panelHtml(panel: Panel, { reported: { runs }, drawings }: PagePar
   return html`${figuresTable("Figures of the execution", columns, names)}${charts.map((chart) =>
     // of which there is nothing the figures and tables say why
     "reason" in chart ? nothing : drawings.add(chart, chart.title),
-  )}${table("Slippage in basis points, and the age of the books", "Orders", "slippage")}${table("Orders by type", "Type", "order_type")}${hasSymbols ? table("Orders by symbol", "Symbol", "symbol") : nothing}${table("Fees by venue, rebates apart", "Venue", "venue")}`;
+  )}${table("Slippage in basis points, and the age of the books", "Orders", "slippage")}${table("Orders by type", "Type", "order_type")}${hasSymbols ? table("Orders by symbol", "Symbol", "symbol") : nothing}${table("Fees by venue, rebates separate", "Venue", "venue")}`;
 }
 
 function slippages(part: Part) {

@@ -33,7 +33,7 @@ export async function headline(reported: Reported, panels: readonly Panel[]): Pr
       ? []
       : "reason" in previous
         ? [previous.reason]
-        : [`Beneath: the run before, ${previous.told.run}.`];
+        : [`Below: the previous run, ${previous.told.run}.`];
   return html`<section id="figures" aria-labelledby="figures-title">\n<h2 id="figures-title" class="unseen">Figures</h2>\n${grids}${notes(panels.length === 0 ? [] : [conventionsOf(reported), ...before])}</section>\n`;
 }
 

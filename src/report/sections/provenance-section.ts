@@ -28,7 +28,7 @@ export const provenanceSection: PageSection = {
       className: "data facts",
       columns: [{ title: "Option" }, { title: "Value" }],
       rows: asked,
-    })}${options.allowIncomplete ? html`<p class="note">Rows that nothing proves were allowed.</p>\n` : nothing}`;
+    })}${options.allowIncomplete ? html`<p class="note">Unproven rows were allowed.</p>\n` : nothing}`;
   },
 };
 
@@ -51,7 +51,7 @@ function factsTable(runs: readonly ReportedRun[]): Html {
   ];
   const isOnly = runs.length === 1;
   return dataTable({
-    caption: isOnly ? `The archive's word on ${runs[0]!.name}` : "The archive's word on the runs",
+    caption: isOnly ? `The archive's word on ${runs[0]!.name}` : "What the archive says about the runs",
     className: isOnly ? "data facts" : "card",
     columns: [
       { title: "Of the run" },

@@ -33,7 +33,7 @@ function compared(runs: readonly ReportedRun[]): Html {
     columns: [
       { title: "Check" },
       ...runs.map((run) => ({ title: runHead(run, false) })),
-      { title: "What has to hold", isText: true },
+      { title: "What must hold", isText: true },
     ],
     rows: first.map(({ number, name, formula }) => [
       `${number} ${name}`,
@@ -81,7 +81,9 @@ function how({ accounting, costs, fillOrder }: ReconciledRun): string {
     ...(costs === null ? [] : [`costs ${costs === "fifo" ? "first in, first out" : "average"}`]),
     ...(fillOrder === null
       ? []
-      : [`fills of one instant in the order of ${fillOrder === "key" ? "their keys" : "their trade ids"}`]),
+      : [
+          `fills with the same timestamp in the order of ${fillOrder === "key" ? "their keys" : "their trade ids"}`,
+        ]),
   ];
   return found.length === 0 ? "" : `; ${found.join(", ")}`;
 }
@@ -98,7 +100,7 @@ ${dataTable({
     { title: "Rows", isNumber: true },
     { title: "Breaks", isNumber: true },
     { title: "Largest", isNumber: true },
-    { title: "What has to hold", isText: true },
+    { title: "What must hold", isText: true },
   ],
   rows: checks.map((check) => [
     `${check.number} ${check.name}`,
@@ -123,7 +125,7 @@ function breaks({ number, name, first, breaks: all }: Check, of = ""): Html {
     columns: [
       { title: "UTC" },
       { title: "Amount", isNumber: true },
-      { title: "What is wrong", isText: true },
+      { title: "Problem", isText: true },
       { title: "Rows to look at (table, seq)", isText: true },
     ],
     rows: first.map(({ at, amount, unit, what, rows, moreRows }) => [

@@ -55,7 +55,7 @@ function warnings(runs: readonly ReportedRun[]): Html {
           ];
     if (told.unproven.length === 0) return until;
     return [
-      `${of === "" ? "" : `${of}${name}: `}NOT PROVEN, rows may be missing: ${told.unproven.join(", ")}. Every figure here rests on them.`,
+      `${of === "" ? "" : `${of}${name}: `}NOT PROVEN, rows may be missing: ${told.unproven.join(", ")}. Every figure here is based on them.`,
       ...until,
     ];
   });
@@ -125,7 +125,7 @@ function rowsText(manifest: Manifest, allowIncomplete: boolean): string {
 const proofs = ["none", "exhausted", "counted", "hashed"] as const;
 const proofWords: Readonly<Record<(typeof proofs)[number], string>> = {
   none: "not proven",
-  exhausted: "every stream ended clean, and two passes agree",
+  exhausted: "every stream ended cleanly, and two passes agree",
   counted: "the gateway's row counts match",
   hashed: "the gateway's row checksums match",
 };

@@ -56,7 +56,7 @@ test("a section says that its table is absent, or was never archived", async () 
   ]);
   expect(told.runs[0]!.sections[0]!).toMatchObject({
     absent: null,
-    notes: ["events were never archived: deposits and withdrawals are not known, and count as returns"],
+    notes: ["events were never archived: deposits and withdrawals are unknown and count as returns"],
   });
 });
 

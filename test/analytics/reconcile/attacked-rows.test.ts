@@ -79,7 +79,7 @@ describe("rows that leave every sum as it was break the one check that can tell:
     [
       "a fill of an order that the venue calls otherwise",
       6,
-      "venue_order_id is not that of the order",
+      "venue_order_id differs from the order's",
       ({ fills }) => {
         fills[5]!.venue_order_id = "V-of-another";
       },
@@ -87,7 +87,7 @@ describe("rows that leave every sum as it was break the one check that can tell:
     [
       "an order that was canceled when all of it was filled",
       6,
-      "CANCELED, and all of it is filled",
+      "CANCELED, but filled completely",
       (tables) => {
         const [step] = filledStep(tables, "FILLED");
         step.kind = step.status = "CANCELED";
@@ -96,7 +96,7 @@ describe("rows that leave every sum as it was break the one check that can tell:
     [
       "an order that is partly filled when all of it is",
       6,
-      "PARTIALLY_FILLED, and all of it is filled",
+      "PARTIALLY_FILLED, but filled completely",
       (tables) => {
         const [step] = filledStep(tables, "FILLED");
         step.kind = step.status = "PARTIALLY_FILLED";
@@ -105,7 +105,7 @@ describe("rows that leave every sum as it was break the one check that can tell:
     [
       "a filled quantity ahead of its fills",
       6,
-      "filled_quantity ahead of its fills",
+      "filled_quantity before its fills",
       (tables) => {
         const [step] = filledStep(tables, "PARTIALLY_FILLED");
         const accepted = tables.orders.find(
@@ -226,7 +226,7 @@ describe("what no row can tell is not checked:", () => {
     for (const number of [2, 3, 4])
       expect(checks[number - 1]).toMatchObject({
         ...{ verdict: "NOT CHECKED", breaks: 0 },
-        reason: expect.stringContaining("in another currency than USD"),
+        reason: expect.stringContaining("in a currency other than USD"),
       });
   });
 });

@@ -107,7 +107,7 @@ test("what there is none of is null with its reason", async () => {
     open_trades: 1,
     hit_rate: "no closed trade",
     holding_time: "no closed trade",
-    time_in_market: "no time between the first and the last instant",
+    time_in_market: "no time between the first and the last timestamp",
     net_pnl: "-1",
   });
   const foreign = { fee_currency: "BNB" };
