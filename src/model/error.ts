@@ -259,10 +259,10 @@ export const usualHints: Partial<Record<ErrorCode, string>> = {
   run_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
   not_archived: "`runvault runs` lists what the archive holds.",
   not_an_archive:
-    "Check --archive or RUNVAULT_ARCHIVE: it must name an archive's folder, or one that is to become an archive.",
+    "Check --archive or RUNVAULT_ARCHIVE: it must name an archive's folder, or a folder that is new or empty.",
   archive_damaged:
     "Restore the file from a backup, or remove the run with `runvault rm` and archive it again from its gateway.",
-  deadline: "What has arrived is kept: the same command goes on from there.",
+  deadline: "Everything received is kept: the same command continues from there.",
   too_slow:
     "What has arrived is kept: run the same command again when the gateway or the network is faster, or with a lower --min-rate.",
   storage_full: "Free some space or point --archive at a larger disk, then run the same command again.",

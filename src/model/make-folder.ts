@@ -53,7 +53,7 @@ async function makePart(part: string, mode: number | undefined): Promise<boolean
       throw new RunvaultError("storage_failed", "the file system does not allow a new folder here", {
         cause: error,
         place: { file: part },
-        hint: "Name a folder on a writable disk; a network disk may have gone away.",
+        hint: "Name a folder on a writable disk; a network disk may be offline.",
       });
     }
     throw RunvaultError.from(error, { place: { file: part } });
@@ -64,7 +64,7 @@ function notAFolder(path: string, cause?: unknown): RunvaultError {
   return new RunvaultError("invalid_argument", "this is not a folder", {
     cause,
     place: { file: path },
-    hint: "Name another folder: in its place is a file, or a link that leads nowhere.",
+    hint: "Name another folder: this is a file, or a link that leads nowhere.",
   });
 }
 

@@ -2,7 +2,7 @@ import { type ErrorPlace, RunvaultError } from "./error.ts";
 
 /** Why rows that came are not all: the answer that brought them announced more. */
 export function rowsMissing(announced: bigint, came: number, place: ErrorPlace): RunvaultError {
-  return new RunvaultError("rows_missing", `the gateway announced ${announced} rows, and ${came} came`, {
+  return new RunvaultError("rows_missing", `the gateway announced ${announced} rows, but sent ${came}`, {
     place,
     hint:
       "Run the same command again; if it stays so, ask the gateway's operator which rows its pages leave out. " +

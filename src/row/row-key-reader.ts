@@ -119,7 +119,7 @@ export class RowKeyReader {
         "history_identity_conflict",
         `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${this.#buffer.toString("utf8", start, end)}`)}`,
         {
-          hint: "Report it to the gateway's operator: it answered with another run's rows. Nothing of this table was taken.",
+          hint: "Report it to the gateway's operator: it answered with another run's rows. No rows of this table were taken.",
         },
       );
     }

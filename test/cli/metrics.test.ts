@@ -150,8 +150,12 @@ describe("the figures of runs", () => {
       const document = await documentOf(runs[0]!, ...more);
       return document.runs[0]!.sections.find(({ name }) => name === "trades")!.notes;
     };
-    expect(await notesOf()).toContain(`fills of one instant in the order of their ${words}, found`);
-    expect(await notesOf("--fill-order", "key")).toContain("fills of one instant in the order of their keys");
+    expect(await notesOf()).toContain(
+      `fills with the same timestamp are taken in the order of their ${words} (chosen automatically)`,
+    );
+    expect(await notesOf("--fill-order", "key")).toContain(
+      "fills with the same timestamp are taken in the order of their keys",
+    );
   });
 
   test("are held against the Sharpe ratio and the return that are asked for", async () => {
@@ -190,7 +194,7 @@ describe("wrong usage is refused with what is right", () => {
     [["--session", "America/New_Yrk 17:00"], "did you mean America/New_York 17:00?"],
     [["--session", "America/New_York 25:00"], 'not at "25:00"'],
     [["--session", "utc 17:00"], "did you mean UTC 17:00?"],
-    [["--session", "bar"], '"bar" is no time zone that is known (did you mean bars?)'],
+    [["--session", "bar"], '"bar" is not a known time zone (did you mean bars?)'],
     [["--periods", "dat"], "did you mean data?"],
     [["--periods", "0"], "--periods must be a number"],
     [["--rf", "much"], "--rf must be a yearly rate"],
@@ -262,7 +266,7 @@ test("a benchmark that is the run itself: beta 1 and alpha 0", async () => {
   expect(shorter).toMatchObject({ value: expect.closeTo(1, 9), n: half - 2 });
   const { stdout: told } = await metrics(...asked);
   expect(told.replaceAll(/\s+/g, " ")).toMatch(
-    /the benchmark's last price is of \S+: \d+ returns of the run behind it are compared with nothing/,
+    /the benchmark's last price is of \S+: \d+ returns of the run after it have nothing to compare with/,
   );
 });
 

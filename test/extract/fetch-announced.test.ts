@@ -68,7 +68,7 @@ async function fetched({ cap = 1000, drops = 0, cutBehind, announcesEarly }: Man
 
 const timeOf = (line: string) => BigInt(/"ts_event":"(\d+)"/.exec(line)![1]!);
 const all = rows.map(({ line }) => `${line}\n`).join("");
-const short = "rows_missing: the gateway announced 30 rows, and 29 came";
+const short = "rows_missing: the gateway announced 30 rows, but sent 29";
 
 // going on behind the last row, in place of the beginning, would give 29 rows as all of them
 it.each([true, false])(

@@ -21,5 +21,5 @@ test.each(tried)("pages by $scheme, $fault: as page-faults.md says", async ({ fa
   expect(outcome, said).toBe(cellOf(docsTable().get(fault)?.[0], scheme));
   // what is missing is told with both figures
   if (fault === "a row dropped within, each time")
-    expect(said).toContain("the gateway announced 40 rows, and 39 came");
+    expect(said).toContain("the gateway announced 40 rows, but sent 39");
 });

@@ -191,7 +191,7 @@ test.each(Object.entries(totalled))(
       const short = await read(more, profile(by));
       expect(short.error).toMatchObject({
         code: "rows_missing",
-        message: "the gateway announced 24 rows, and 23 came",
+        message: "the gateway announced 24 rows, but sent 23",
       });
     }
     // a total that ended the pages would hide the rows behind it

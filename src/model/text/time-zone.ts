@@ -3,11 +3,11 @@ import { nearestName } from "./nearest-name.ts";
 /** What is wrong with the name of a time zone, in words; null where nothing is. */
 export function zoneFault(name: string): string | null {
   // an offset is taken by the language, too, but knows no summer time
-  if (!/^[A-Za-z]/.test(name) || /^(?:GMT|UTC)[+-]/i.test(name)) return "is no name of a time zone";
+  if (!/^[A-Za-z]/.test(name) || /^(?:GMT|UTC)[+-]/i.test(name)) return "is not the name of a time zone";
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
   } catch {
-    return "is no time zone that is known";
+    return "is not a known time zone";
   }
   // the old names are not in the list of names below, but are written like the others
   if (!/^[A-Z]/.test(name)) return "is not how the time zone is written";

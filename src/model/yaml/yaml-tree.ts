@@ -221,7 +221,7 @@ const syntaxWords: Readonly<Record<string, readonly [message: string, hint: stri
   ],
   MISSING_CHAR: [
     "a blank is missing: behind a key's colon, before a #, or behind a tag or anchor",
-    "Put a text that has such characters in quotes.",
+    "Put text with these characters in quotes.",
   ],
   KEY_OVER_1024_CHARS: ["this key is too long", "Check the quotes and colons before it."],
   MULTILINE_IMPLICIT_KEY: [

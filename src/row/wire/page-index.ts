@@ -43,7 +43,7 @@ export function pageLayout(table: Table, page: DescMessage): PageLayout {
   const rows = page.field.rows;
   const token = page.field.nextPageToken;
   if (rows?.fieldKind !== "list" || rows.listKind !== "message" || token === undefined) {
-    throw new Error(`${page.typeName} is no page of rows`);
+    throw new Error(`${page.typeName} is not a page of rows`);
   }
   const common = { rows: rows.number, token: token.number };
   if (rows.message === message) return { ...common, member: undefined, others: new Set() };
