@@ -73,7 +73,7 @@ export async function requireLinked(
     `tables/${name} has ${countText(found, "row")}, and ${committed} ${agreeing(committed, "is", "are")} committed`,
     {
       place: { table: name },
-      hint: "Run it again if a job is running; otherwise `runvault verify` names the files, and `runvault rebuild --links` restores them.",
+      hint: "Run it again if a job is running; otherwise `runvault verify` names the files, and `runvault maintain rebuild --links` restores them.",
     },
   );
 }

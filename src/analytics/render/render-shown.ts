@@ -81,16 +81,10 @@ function tableOf(
 ): Shown {
   const names = result.columns.map(({ name }) => visible(name));
   const mostCell = Math.max(leastCell, Math.floor(width / 2));
-  const cells = first.map((row) => row.map((value) => cut(visible(cellText(value)), mostCell)));
-  const fitting = columnsThatFit(names, cells, width);
-  if (fitting < names.length) {
-    onCut?.(`${fitting} of ${names.length} columns are shown; for all, use the format vertical or a file`);
-  }
-  const right = names.map((_, index) => first.every((row) => isNumeric(row[index]!)));
-  const { head, lines } = alignedColumns(
-    names.slice(0, fitting),
-    cells.map((row) => row.slice(0, fitting)),
-    right,
+  // zeros that every row has at its end only take room on a screen; files and programs get all digits
+  const isScreen = width < Number.POSITIVE_INFINITY;
+  const digits = names.map((_, index) =>
+    isScreen ? Math.max(0, ...first.map((row) => digitsOf(row[index]!))) : Number.POSITIVE_INFINITY,
   );
   const cellsOf = (row: Row) =>
     row.map((value, index) => cut(visible(shortened(value, digits[index]!)), mostCell));
@@ -99,7 +93,7 @@ function tableOf(
   const left = names.length - places.filter((place) => place !== gap).length;
   if (left > 0) {
     onCut?.(
-      `${names.length - left} of ${names.length} columns are shown; the format vertical, or a file, gives all`,
+      `${names.length - left} of ${names.length} columns are shown; for all, use the format vertical or a file`,
     );
   }
   const fitted = (row: readonly string[]) => places.map((place) => (place === gap ? "…" : row[place]!));

@@ -52,6 +52,6 @@ export function tooNarrow(message: string, place: ErrorPlace, wider: readonly Wi
   return new RunvaultError("value_out_of_range", message, {
     place,
     wider,
-    hint: `Archive the run again with \`--widen auto\`, or after running \`runvault rebuild ${flags("--widen")}\`; for a new archive, use \`${flags("--decimal")}\`.`,
+    hint: `Archive the run again with \`--widen auto\`, or after running \`runvault maintain rebuild ${flags("--widen")}\`; for a new archive, use \`${flags("--decimal")}\`.`,
   });
 }

@@ -143,7 +143,9 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
     try {
       const bytes = await source.document(last, "instance");
       const { project } =
-        bytes === null ? {} : parseDocument(InstanceSchema, bytes, "the stored instance document is not an instance");
+        bytes === null
+          ? {}
+          : parseDocument(InstanceSchema, bytes, "the stored instance document is not an instance");
       const { name = "", version: ofProject = "" } = project ?? {};
       const found = { name, version: ofProject };
       projects.set(last, found);

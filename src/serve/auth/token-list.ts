@@ -57,7 +57,7 @@ export class TokenList {
       const wrong = (why: string) =>
         new RunvaultError("invalid_argument", `the tokens file is not valid: ${why}`, {
           place: { file, line: index + 1 },
-          hint: "Create each line with `runvault token NAME`, which reads a token from standard input.",
+          hint: "Create each line with `runvault serve token NAME`, which reads a token from standard input.",
         });
       const value = parsedJson(line);
       if (value === undefined) throw wrong("the line is not JSON");

@@ -44,7 +44,7 @@ export async function csvBars(file: string): Promise<BarSource> {
         "a bar closes less than 60 seconds after the one before it",
         {
           place: { file, line: bar.line },
-          hint: "Provide one-minute bars in time order.",
+          hint: "Provide bars of a minute or longer, in time order.",
         },
       );
     } else {
