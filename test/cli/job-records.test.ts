@@ -347,7 +347,7 @@ notify: { webhook: { url_env: NO_SUCH_HOOK }, heartbeat: { url_env: NO_SUCH_BEAT
     // what the archive cannot be found without is asked for still
     await writeFile(
       secret,
-      (await readFile(secret, "utf8")).replace("archive: archive", 'archive: "${NO_DIR}"'),
+      (await readFile(secret, "utf8")).replace("archive: archive", `archive: "\${NO_DIR}"`),
     );
     const { status, stderr } = await command("status", secret);
     expect([status, stderr]).toEqual([2, expect.stringContaining("NO_DIR")]);
