@@ -47,7 +47,8 @@ describe("facts that move while a job goes on", () => {
 
   it("are not believed that there is no row, where they name the times of some", async () => {
     await using tables = await TableWorld.create();
-    const source = new ArraySource(run, world({ fills: hours(10) }));
+    const times = { started: at(0), ended: at(10) };
+    const source = new ArraySource(run, world({ fills: hours(10) }), { times });
     const facts = source.facts.bind(source);
     source.facts = async (ref, bounds) => {
       const answer = new Map(await facts(ref, bounds));

@@ -81,7 +81,8 @@ export class SteadyFacts {
     const { started = int64Min, ended = int64Max } = this.#run ?? {};
     const isWithin = (ts: Nanoseconds) =>
       ts > started && ts < ended && ts > (from ?? int64Min) && ts < (to ?? int64Max);
-    const isStandIn = ({ rows, first }: TableFacts) => rows === 0n && first !== undefined && !isWithin(first);
+    const isStandIn = ({ rows, first, last }: TableFacts) =>
+      rows === 0n && first !== undefined && !isWithin(first) && !(last !== undefined && isWithin(last));
     if (facts === null || ![...facts.values()].some(isStandIn)) return facts;
     const plain = [...facts].map(([name, own]): [TableName, TableFacts] => [
       name,
