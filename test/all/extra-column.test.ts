@@ -46,7 +46,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const inside = (command: string, ...more: string[]) => runInside([command, "--archive", dir, ...more]);
+const inside = (command: string, ...more: string[]) => runInside([command, ...more, "--archive", dir]);
 
 /** What a command prints that nothing is wrong with. */
 async function done(command: string, ...more: string[]): Promise<string> {
