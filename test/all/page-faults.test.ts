@@ -18,7 +18,7 @@ test("page-faults.md has a row of each fault", () => {
   expect([...table.keys()]).toEqual(Object.keys(pageFaults));
 });
 
-/** The schemes that a fault is tried with: two in turn, and those that a cell has a word of its own for; all in trials. */
+/** The schemes to try a fault with: two in turn, and those that a cell names; all in trials. */
 function schemesFor(cell: string, nth: number): Scheme[] {
   const all = Object.keys(schemes) as Scheme[];
   const inTurn = Array.from({ length: trialCount(2) }, (_, index) => all[(2 * nth + index) % all.length]!);

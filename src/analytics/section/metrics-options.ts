@@ -20,7 +20,7 @@ export interface MetricsOptions {
   readonly benchmark: Benchmark | null;
   /** Rates at which what is in several currencies is added; without them nothing is. */
   readonly rates: Rates | null;
-  /** The yearly Sharpe ratio that the probabilistic one is held against. */
+  /** The yearly Sharpe ratio that the probabilistic one is compared with. */
   readonly psrBenchmark: number;
   /** The yearly return from which on Omega counts as a gain. */
   readonly omegaReturn: number;

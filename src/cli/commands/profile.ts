@@ -67,7 +67,7 @@ ends in ?, such as the unit of times, it has to be confirmed or corrected: no pr
 these loads. Of --profile it takes headers, keys and the base path alone, which a file of these few
 lines can name; their values are never in the draft.
 
-A profile that cannot be used is told with file, line and column, all that is wrong at once; the
+If a profile cannot be used, every fault in it is listed with file, line and column; the
 exit status is then 2. \`show\` and \`schema\` ask no gateway.
 
 Examples:

@@ -37,7 +37,7 @@ export function figureOptions(command: Command): Command {
     .addOption(
       new Option(
         "--psr-benchmark <sharpe>",
-        "yearly Sharpe ratio that the probabilistic one is held against",
+        "yearly Sharpe ratio that the probabilistic one is compared with",
       ).default("0"),
     )
     .addOption(

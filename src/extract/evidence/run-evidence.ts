@@ -48,7 +48,7 @@ export class RunEvidence {
     for (const [table, { rows, first, last }] of facts) {
       const record = this.of(table);
       if (first !== undefined && from === undefined) record.begins(first);
-      // ends that are told of no rows are those of one at least
+      // facts that name ends have at least one row
       if (rows === 0n && first === undefined) continue;
       record.learn({
         by: "told",

@@ -45,7 +45,7 @@ export interface AnswerStats {
   firstRows: number;
   /** Rows that were left out, for they lie beyond bounds that were not asked for. */
   leftOut: number;
-  /** Lines that were left out, for they are the one ahead of them once more. */
+  /** Lines that were left out because they repeat the line before them. */
   doubled: number;
   /** Set by the caller once the answer is known to have come in several bodies. */
   isJoined: boolean;
@@ -595,7 +595,7 @@ export class SegmentBuilder {
     else if (late && this.#to !== undefined && !isAhead(high, low, this.#to)) this.#beyond = "late";
     if (!this.#options.unsorted) {
       if ((before === "late" && this.#beyond !== "late") || (this.#isAnyKept && this.#beyond === "early"))
-        throw new OutOfOrder("a row comes before the row ahead of it");
+        throw new OutOfOrder("a row belongs before the row that came before it");
       // lines ahead of it that are no rows go with it
       if (this.#beyond === "early" && this.#groupTail > 0) this.#forgetTail();
     }
@@ -641,7 +641,7 @@ export class SegmentBuilder {
   #outOfOrder(): OutOfOrder {
     const isAsked = this.#options.leavesOut?.early !== true;
     const isBefore = isAhead(this.#key.tsHigh, this.#key.tsLow, this.#asked);
-    return new OutOfOrder("a row comes before the row ahead of it", {
+    return new OutOfOrder("a row belongs before the row that came before it", {
       cause: isAsked && isBefore ? this.#outside(this.#asked) : undefined,
     });
   }
@@ -657,7 +657,7 @@ export class SegmentBuilder {
     );
   }
 
-  /** Whether a line with the key of the row ahead of it is that row once more, in the same body. */
+  /** Whether a line with the key of the row before it repeats that row, in the same body. */
   #isDouble(at: number, lineEnd: number): boolean {
     const { rows, doubled, isJoined } = this.answer;
     const isAhead = rows > 0 && this.#groupTail === 0 && !(isJoined && this.#isChunkStart);

@@ -362,7 +362,7 @@ export async function rowsOf(
   return rows;
 }
 
-/** Whether a row is the one ahead of it once more, as those that are fetched are told: see SegmentBuilder. */
+/** Whether a row repeats the one before it, by SegmentBuilder's rule. */
 function isDouble(row: GroupRow | undefined, before: GroupRow | undefined, route: Route): boolean {
   const isTold = route.numbers === "given" && route.pages === "none";
   return isTold && row !== undefined && before?.line.equals(row.line) === true;

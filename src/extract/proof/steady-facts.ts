@@ -76,7 +76,7 @@ export class SteadyFacts {
     return facts;
   }
 
-  /** Ends that are told of no rows are of rows only within the run and the question, whose own ends may stand for none. */
+  /** Drops the ends of tables without rows where they are only those of the run or of the question. */
   #withoutStandIns(facts: StorageFacts | null, { from, to }: TimeBounds): StorageFacts | null {
     const { started = int64Min, ended = int64Max } = this.#run ?? {};
     const isWithin = (ts: Nanoseconds) =>

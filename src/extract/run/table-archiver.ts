@@ -129,7 +129,7 @@ export class TableArchiver {
   /** What was told and brought of the table. */
   readonly #record: EvidenceRecord;
   readonly #here: WindowRows;
-  /** Segments ahead of the gateway's rows that were taken note of. */
+  /** Segments before the gateway's rows that were noted as evidence. */
   readonly #apart = new Set<string>();
   #unmet: readonly Evidence[] = [];
   /** What was seen by an earlier job and is let go, for all looks since agree on less. */
