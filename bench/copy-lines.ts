@@ -2,9 +2,9 @@
 // memory and threads that the server gives it; five times in one process, as a server asks more than once.
 //   node bench/copy-lines.ts PARQUET COLUMN VALUE
 import { DuckDBInstance } from "@duckdb/node-api";
-import { canonicalLineSql } from "../dist/duckdb/canonical-sql.js";
-import { identifier, literal } from "../dist/duckdb/sql.js";
-import { tableNamed } from "../dist/model/profile/table.js";
+import { canonicalLineSql } from "../src/duckdb/canonical-sql.ts";
+import { identifier, literal } from "../src/duckdb/sql.ts";
+import { tableNamed } from "../src/model/profile/table.ts";
 
 const [files, column, value] = process.argv.slice(2) as [string, string, string];
 const instance = await DuckDBInstance.create(":memory:", { memory_limit: "256MiB", threads: "2" });

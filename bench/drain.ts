@@ -37,29 +37,18 @@ async function countLines(): Promise<number> {
   return (await Promise.all(counts)).reduce((sum, rows) => sum + rows, 0);
 }
 
-/** A module of the built package, as users run it; where it is not built, types are checked all the same. */
-async function built<Module>(path: string): Promise<Module> {
-  return (await import(new URL(`../dist/${path}`, import.meta.url).href)) as Module;
-}
-
 async function openGateway() {
   const options = { baseUrl: url };
   if (way === "rest") {
-    const { openRestGateway } = await built<typeof import("../src/gateway/rest/rest-gateway.ts")>(
-      "gateway/rest/rest-gateway.js",
-    );
+    const { openRestGateway } = await import("../src/gateway/rest/rest-gateway.ts");
     return openRestGateway(options);
   }
-  const { openRpcGateway } = await built<typeof import("../src/gateway/rpc/rpc-gateway.ts")>(
-    "gateway/rpc/rpc-gateway.js",
-  );
+  const { openRpcGateway } = await import("../src/gateway/rpc/rpc-gateway.ts");
   return openRpcGateway(options);
 }
 
 async function countMessages(): Promise<number> {
-  const { HistoryService } = await built<
-    typeof import("../src/gen/example/history/v1/history_service_pb.ts")
-  >("gen/example/history/v1/history_service_pb.js");
+  const { HistoryService } = await import("../src/gen/example/history/v1/history_service_pb.ts");
   const client = createClient(HistoryService, createConnectTransport({ baseUrl: url, httpVersion: "1.1" }));
   let rows = 0;
   let pageToken = "";

@@ -43,8 +43,17 @@ describe("the Dockerfile", () => {
       .filter((line) => line.startsWith("!"))
       .map((line) => line.slice(1));
     const { files } = JSON.parse(read("package.json")) as { files: string[] };
-    const needed = [...files, "src", "scripts", "package.json", "package-lock.json", ".npmrc"];
-    expect(needed.filter((file) => file !== "dist" && !sent.includes(file))).toEqual([]);
+    const needed = [
+      ...files,
+      "src",
+      "scripts",
+      "package.json",
+      "package-lock.json",
+      ".npmrc",
+      "rolldown.config.ts",
+    ];
+    const isSent = (file: string) => sent.some((path) => `${file}/`.startsWith(`${path}/`));
+    expect(needed.filter((file) => file !== "dist" && !isSent(file))).toEqual([]);
     expect(sent.filter((file) => !file.includes("*") && !existsSync(inProject(file)))).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { packageFile } from "../../model/package-file.ts";
 import type { MacroName } from "./macro-names.ts";
 
 /** The files of SQL beside this one, each after the files whose macros it calls. */
@@ -63,7 +63,7 @@ export async function createMacros(
 }
 
 function textOf(file: string): Promise<string> {
-  const known = texts.get(file) ?? readFile(join(import.meta.dirname, `${file}.sql`), "utf8");
+  const known = texts.get(file) ?? readFile(packageFile(`src/analytics/sql/${file}.sql`), "utf8");
   texts.set(file, known);
   return known;
 }

@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { extname, join } from "node:path";
+import { extname } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { exit, RunvaultError } from "../../model/error.ts";
+import { packageFile } from "../../model/package-file.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
 import type { ApartMessage, ApartRequest } from "./apart-request.ts";
@@ -189,9 +191,16 @@ function stoppedBy(by: NodeJS.Signals, signal: AbortSignal): unknown {
  * there is no shell, `watchResident` looks at what it holds. Not a group of its own, so that a shell's job control has it.
  */
 function spawnLimited(module: string, memoryBytes: number, temporary: string): ChildProcess {
-  const script = join(import.meta.dirname, `${module}${extname(import.meta.filename)}`);
+  const built = extname(import.meta.filename) === ".js";
+  const script = packageFile(built ? `dist/cli/apart/${module}.js` : `src/cli/apart/${module}.ts`);
   // room for what is loaded at the start: less would be collected meanwhile, or once nothing else is to do
-  const own = [process.execPath, ...process.execArgv, "--min-semi-space-size=24", script, temporary];
+  const own = [
+    process.execPath,
+    ...process.execArgv,
+    "--min-semi-space-size=24",
+    fileURLToPath(script),
+    temporary,
+  ];
   // a limit that is lower already, and may not be raised, stays
   const limited = [
     "-c",

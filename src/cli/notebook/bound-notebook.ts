@@ -1,11 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
+import { packageFile } from "../../model/package-file.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { shellWord } from "../output/shell-word.ts";
 
 /** The notebook on one run, which ships with the package. */
-const template = new URL("../../../notebooks/one-run.ipynb", import.meta.url);
+const template = packageFile("notebooks/one-run.ipynb");
 
 /** As much of a notebook as is changed in it. */
 const notebookSchema = z.object({

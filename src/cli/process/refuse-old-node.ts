@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
+import { packageFile } from "../../model/package-file.ts";
 
 /** Whether this Node is older than the package needs, which is told. Works on any Node that knows modules. */
 export function refuseOldNode(): boolean {
-  const { engines } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
+  const { engines } = JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as {
     engines: { node: string };
   };
   const needed = engines.node.replace(">=", "");

@@ -1,0 +1,8 @@
+import { existsSync } from "node:fs";
+
+/** The address of a file of the installed package, wherever in it this code runs. Works on any Node that knows modules. */
+export function packageFile(path: string): URL {
+  let folder = new URL(".", import.meta.url);
+  while (!existsSync(new URL("package.json", folder))) folder = new URL("..", folder);
+  return new URL(path, folder);
+}
