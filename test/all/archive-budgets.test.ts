@@ -8,7 +8,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
   let gateway: LoggedGateway;
   let undisturbed: Archive;
   beforeAll(async () => {
-    world = await KillWorld.create({ rows: 6000 });
+    world = await KillWorld.create({ rows: transport === "rest" ? 6000 : 2000 });
     gateway = await world.serve({ transport });
     const driver = new KillDriver(world, gateway, await world.archiveFolder());
     await driver.goOn();
@@ -18,27 +18,31 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
 
   const fresh = async () => new KillDriver(world, gateway, await world.archiveFolder());
 
-  it("--max-bytes ends a job INCOMPLETE with what came kept, and the jobs after it end as one undisturbed", async () => {
-    const driver = await fresh();
-    let status: number | null = 4;
-    let ended = 0;
-    for (; status === 4; ended++) {
-      const held = await driver.journalled();
-      const since = gateway.log.length;
-      const finished = await driver.start({ RUNVAULT_MAX_BYTES: "1MB" }).finished;
-      status = finished.status;
-      await gateway.quiet();
-      driver.expectNotAskedAgain(held, since);
-      if (status !== 4) break;
-      expect(finished.stderr).toContain("runvault: incomplete: --max-bytes was reached: 1.");
-      expect(finished.stderr).toContain("it continues from what is already fetched");
-      expect(finished.stdout).toContain("  INCOMPLETE: --max-bytes was reached");
-      expect((await driver.journalled()).length).toBeGreaterThan(held.length);
-      expect(await driver.manifest()).toBeNull();
-    }
-    expect([status, ended > 0]).toEqual([0, true]);
-    await driver.expectEqualTo(undisturbed);
-  });
+  // what came is counted by one room for both
+  it.runIf(transport === "rest")(
+    "--max-bytes ends a job INCOMPLETE with what came kept, and the jobs after it end as one undisturbed",
+    async () => {
+      const driver = await fresh();
+      let status: number | null = 4;
+      let ended = 0;
+      for (; status === 4; ended++) {
+        const held = await driver.journalled();
+        const since = gateway.log.length;
+        const finished = await driver.start({ RUNVAULT_MAX_BYTES: "2MB" }).finished;
+        status = finished.status;
+        await gateway.quiet();
+        driver.expectNotAskedAgain(held, since);
+        if (status !== 4) break;
+        expect(finished.stderr).toContain("runvault: incomplete: --max-bytes was reached: 2.");
+        expect(finished.stderr).toContain("it continues from what is already fetched");
+        expect(finished.stdout).toContain("  INCOMPLETE: --max-bytes was reached");
+        expect((await driver.journalled()).length).toBeGreaterThan(held.length);
+        expect(await driver.manifest()).toBeNull();
+      }
+      expect([status, ended > 0]).toEqual([0, true]);
+      await driver.expectEqualTo(undisturbed);
+    },
+  );
 
   it("--max-time ends a job whose gateway keeps it waiting, and runs that were not begun are told", async () => {
     const driver = await fresh();

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,10 +18,11 @@ import { type Served, serve } from "../../src/serve/server.ts";
 import { archiveSteps, exportSteps, jobSteps } from "../fixtures/command/kill-driver.ts";
 import { inProject } from "../fixtures/command/project.ts";
 import { FortnightGateway } from "../fixtures/pipeline/fortnight-gateway.ts";
+import { executeNight } from "../fixtures/pipeline/night.ts";
 
 const schedule = { cron: "15 2 * * *", timezone: "Europe/Berlin" };
 const nights = 14;
-const night = inProject("test/fixtures/pipeline/night.ts");
+const night = inProject("test/fixtures/pipeline/night-process.ts");
 
 /** A message of a night, as chats show it. */
 type Sent = readonly [night: number, text: string];
@@ -29,10 +31,9 @@ interface Ended {
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stderr: string;
-  readonly lines: readonly { readonly kind: string; readonly [key: string]: unknown }[];
 }
 
-/** A fortnight of nightly jobs, each in a process of its own, with a gateway and somebody who is told. */
+/** A fortnight of nightly jobs, with a gateway and a receiver of notifications. */
 class Fortnight implements AsyncDisposable {
   readonly folder: string;
   readonly gateway: FortnightGateway;
@@ -128,36 +129,32 @@ class Fortnight implements AsyncDisposable {
     this.gateway.time = ns(this.starts[index]!);
   }
 
-  /** Executes the job once, some minutes later each time. */
+  /** Executes the job once, a minute later each time. In a process where it is killed. */
   async execute(env: Record<string, string> = {}, deadlineMs?: number): Promise<Ended> {
     const { port } = this.#receiver.address() as AddressInfo;
     this.gateway.time += 60_000_000_000n;
-    const args = [night, join(this.folder, "nightly.yaml"), `${this.gateway.time}`];
+    const file = join(this.folder, "nightly.yaml");
     const { PATH = "", NODE_COMPILE_CACHE = "" } = process.env;
-    const child = spawn(process.execPath, [...args, ...(deadlineMs === undefined ? [] : [`${deadlineMs}`])], {
-      env: {
-        ...{ PATH, NODE_COMPILE_CACHE },
-        ALERT: `http://127.0.0.1:${port}/alert`,
-        BEAT: `http://127.0.0.1:${port}`,
-        ...env,
-      },
-    });
-    let stdout = "";
+    const all = {
+      ...{ PATH, NODE_COMPILE_CACHE },
+      ALERT: `http://127.0.0.1:${port}/alert`,
+      BEAT: `http://127.0.0.1:${port}`,
+      ...env,
+    };
     let stderr = "";
-    child.stdout.on("data", (chunk) => {
-      stdout += chunk;
-    });
-    child.stderr.on("data", (chunk) => {
-      stderr += chunk;
-    });
-    return await new Promise((done, failed) => {
-      child.on("error", failed);
-      child.on("close", (status, signal) => {
-        const lines = stdout.split("\n").filter((line) => line.endsWith("}"));
-        this.statuses.push(status);
-        done({ status, signal, stderr, lines: lines.map((line) => JSON.parse(line)) });
-      });
-    });
+    const say = (text: string) => {
+      stderr += `${text}\n`;
+    };
+    const now = this.gateway.time;
+    const ended =
+      env.RUNVAULT_KILL_AT === undefined
+        ? {
+            status: await executeNight({ file, now, deadlineMs, env: all, say, print: () => {} }),
+            signal: null,
+          }
+        : await inProcess([night, file, `${now}`], all, say);
+    this.statuses.push(ended.status);
+    return { ...ended, stderr };
   }
 
   /** Executes it, and it ends as it should. */
@@ -172,6 +169,14 @@ class Fortnight implements AsyncDisposable {
     this.#receiver.close();
     await rm(this.folder, { recursive: true, force: true });
   }
+}
+
+/** How a process ended. */
+async function inProcess(args: string[], env: NodeJS.ProcessEnv, say: (text: string) => void) {
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "ignore", "pipe"] });
+  child.stderr.on("data", (chunk) => say(String(chunk)));
+  const [status, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
+  return { status, signal };
 }
 
 /** A message as chats show it, whenever and wherever it was sent. */

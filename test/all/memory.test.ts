@@ -15,7 +15,7 @@ const mostHeldMib = 4;
 /** Allocators keep what they may need again. */
 const mostResidentMib = 48;
 
-const runs = 100;
+const runs = 60;
 let folder: string;
 let world: Simulator;
 beforeAll(async () => {
@@ -37,7 +37,7 @@ test.each([
   ["rest", runs, "1", mostHeldMib],
   // others are under way when it is measured, each at another place
   ["rest", runs, "4", 4 * mostHeldMib],
-  ["rpc", 40, "1", mostHeldMib],
+  ["rpc", 30, "1", mostHeldMib],
 ] as const)(
   "archiving over %s, %i runs take the memory of ten, %s at a time",
   { timeout: 300_000 },

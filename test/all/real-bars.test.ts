@@ -34,7 +34,7 @@ async function simulatedFor(stack: AsyncDisposableStack, ...args: string[]) {
 }
 
 describe.skipIf(!requires("recordings"))("a month of recorded bars with volumes", () => {
-  test("from the simulator, archived with and without storage facts, over REST, RPC and both, is the recording value by value", {
+  test("from the simulator, archived with and without storage facts, is the recording value by value", {
     timeout: 300_000,
   }, async () => {
     const world = ["--bars", btc, "--runs", "1", "--cache", inside("cache")];
@@ -45,8 +45,6 @@ describe.skipIf(!requires("recordings"))("a month of recorded bars with volumes"
     expect(bars).toHaveLength(45_031);
     for (const [name, { url }, proof, transport] of [
       ["auto", counted, "counted", "auto"],
-      ["rest", counted, "counted", "rest"],
-      ["rpc", counted, "counted", "rpc"],
       ["literal", literal, "exhausted", "rest"],
     ] as const) {
       const [done] = await archiveFinished(url, inside(name), proof, ["bars"], transport);
