@@ -320,7 +320,7 @@ figures AS (
   FROM order_figures UNION ALL FROM share_figures UNION ALL FROM slippage_figures
 )
 SELECT f.account, f.portfolio, f.currency, f.venue, f.order_type, f.liquidity, f.symbol, f.f.told.metric AS metric,
-  f.f.told.value + 0.0 AS value, NULL AS amount, f.f.told.reason AS reason, f.f.told.unit AS unit,
+  figure_value(f.f.told) AS value, NULL AS amount, figure_reason(f.f.told) AS reason, f.f.told.unit AS unit,
   f.f.told.convention AS convention, f.f.n AS n, f.f.from_ts AS from_ts, f.f.to_ts AS to_ts
 FROM figures f
 UNION ALL

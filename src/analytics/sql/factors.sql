@@ -212,8 +212,8 @@ through_figures AS (
 figures AS (
   FROM across_figures UNION ALL FROM through_figures
 )
-SELECT f.portfolio, f.factor, f.horizon, f.symbol, f.venue, f.f.told.metric AS metric, f.f.told.value + 0.0 AS value,
-  f.f.told.reason AS reason, f.f.told.unit AS unit, f.f.told.convention AS convention, f.f.n AS n, f.f.from_ts AS from_ts,
+SELECT f.portfolio, f.factor, f.horizon, f.symbol, f.venue, f.f.told.metric AS metric, figure_value(f.f.told) AS value,
+  figure_reason(f.f.told) AS reason, f.f.told.unit AS unit, f.f.told.convention AS convention, f.f.n AS n, f.f.from_ts AS from_ts,
   f.f.to_ts AS to_ts
 FROM figures f
 ORDER BY f.portfolio, f.factor, f.horizon, f.symbol, f.venue;
@@ -311,8 +311,8 @@ figures AS (
   ]) AS f
   FROM parts p
 )
-SELECT f.portfolio, f.factor, f.horizon, f.quantile, f.f.told.metric AS metric, f.f.told.value + 0.0 AS value,
-  f.f.told.reason AS reason, f.f.told.unit AS unit, f.f.told.convention AS convention, f.f.n AS n, f.f.from_ts AS from_ts,
+SELECT f.portfolio, f.factor, f.horizon, f.quantile, f.f.told.metric AS metric, figure_value(f.f.told) AS value,
+  figure_reason(f.f.told) AS reason, f.f.told.unit AS unit, f.f.told.convention AS convention, f.f.n AS n, f.f.from_ts AS from_ts,
   f.f.to_ts AS to_ts
 FROM figures f
 ORDER BY f.portfolio, f.factor, f.horizon, f.quantile NULLS FIRST;
@@ -425,8 +425,8 @@ figures AS (
   ]) AS f
   FROM facts f
 )
-SELECT f.portfolio, f.factor, f.symbol, f.venue, f.f.told.metric AS metric, f.f.told.value + 0.0 AS value,
-  f.f.told.reason AS reason, f.f.told.unit AS unit, f.f.told.convention AS convention, f.f.n AS n, f.f.from_ts AS from_ts,
+SELECT f.portfolio, f.factor, f.symbol, f.venue, f.f.told.metric AS metric, figure_value(f.f.told) AS value,
+  figure_reason(f.f.told) AS reason, f.f.told.unit AS unit, f.f.told.convention AS convention, f.f.n AS n, f.f.from_ts AS from_ts,
   f.f.to_ts AS to_ts
 FROM figures f
 -- from the last value of one symbol to the first of another is no step

@@ -1,15 +1,21 @@
 -- The first of some texts that is not NULL.
 CREATE OR REPLACE MACRO first_reason(reasons) AS list_filter(reasons, lambda reason: reason IS NOT NULL)[1];
 
--- One figure: its value, or NULL with the first of the reasons that holds.
+-- One figure, which has the first of the reasons that holds. Each argument stands here once: a macro is text, and all of
+-- it is planned as often as it stands there.
 CREATE OR REPLACE MACRO figure(metric, unit, convention, value, reasons) AS {
   'metric': metric,
   'unit': unit,
   'convention': convention,
-  'value': CASE WHEN first_reason(reasons) IS NULL AND isfinite(CAST(value AS DOUBLE)) THEN CAST(value AS DOUBLE) END,
-  'reason': coalesce(first_reason(reasons),
-    CASE WHEN isfinite(CAST(value AS DOUBLE)) THEN NULL ELSE 'not a finite number' END)
+  'value': CAST(value AS DOUBLE),
+  'reason': first_reason(reasons)
 };
+
+-- What a figure says: its value, or NULL and the reason.
+CREATE OR REPLACE MACRO figure_value(figure) AS
+  CASE WHEN figure.reason IS NULL AND isfinite(figure.value) THEN figure.value + 0.0 END;
+CREATE OR REPLACE MACRO figure_reason(figure) AS
+  coalesce(figure.reason, CASE WHEN isfinite(figure.value) THEN NULL ELSE 'not a finite number' END);
 
 CREATE OR REPLACE MACRO unpaired(is_given, pairs) AS
   CASE
@@ -217,7 +223,7 @@ figures AS (
   ]) AS f
   FROM reasons r
 )
-SELECT f.account, f.portfolio, f.currency, f.f.metric, f.f.value + 0.0 AS value, f.f.reason, f.f.unit,
+SELECT f.account, f.portfolio, f.currency, f.f.metric, figure_value(f.f) AS value, figure_reason(f.f) AS reason, f.f.unit,
   f.f.convention || ', ' || f.kind AS convention,
   CASE WHEN f.f.metric IN (
     'alpha', 'beta', 'information_ratio', 'information_ratio_annualised', 'capture_up', 'capture_down')
