@@ -1,13 +1,13 @@
 -- The first of some texts that is not NULL.
 CREATE OR REPLACE MACRO first_reason(reasons) AS list_filter(reasons, lambda reason: reason IS NOT NULL)[1];
 
--- One figure, which has the first of the reasons that holds. Each argument stands here once: a macro is text, and all of
--- it is planned as often as it stands there.
+-- One figure, with the first of the reasons that hold; its formula is for where none does. It stands here once: a macro
+-- is text, which DuckDB plans as often as it stands there.
 CREATE OR REPLACE MACRO figure(metric, unit, convention, value, reasons) AS {
   'metric': metric,
   'unit': unit,
   'convention': convention,
-  'value': CAST(value AS DOUBLE),
+  'value': CASE WHEN first_reason(reasons) IS NULL THEN CAST(value AS DOUBLE) END,
   'reason': first_reason(reasons)
 };
 
