@@ -2,105 +2,171 @@
 // what --help prints. A test compares the two.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Command, type Help, type Option } from "commander";
+import { Command, type Option } from "commander";
 import { type KnownCommand, knownCommands } from "../src/cli/entry/known-commands.ts";
 
 export const commandsFile = join(import.meta.dirname, "..", "docs/commands.md");
 
+/** An argument or option, as a line of a list. */
+interface Entry {
+  /** Its name without values, for a command that refers to its description. */
+  readonly name: string;
+  /** Heading of its part of `--help`, if it is not the usual one. */
+  readonly heading: string | null;
+  readonly line: string;
+}
+
+interface Section {
+  readonly name: string;
+  readonly group: string;
+  /** One, or one for each form of the command. */
+  readonly usages: readonly string[];
+  readonly description: string;
+  readonly entries: readonly Entry[];
+}
+
+/** Entries that the same commands have. */
+interface Shared {
+  /** For a heading, and for links to it; null for those that commands name one by one. */
+  readonly title: string | null;
+  readonly entries: readonly Entry[];
+}
+
+/** So many entries of the same commands get a heading of their own. */
+const headedEntries = 5;
+
 /** The document. */
 export async function commandsText(): Promise<string> {
   const known = await knownCommands();
-  const groups = [...new Set(known.map(({ group }) => group))];
-  const seen = new Map<string, string>();
+  const sections = known.map((one) => sectionOf(one, known));
+  const shared = sharedEntries(sections);
   return [
     "# Commands",
     "",
     "<!-- made by npm run reference -->",
     "",
-    "What `runvault COMMAND --help` prints, in one place. Options that every command has are in `runvault --help`.",
-    ...groups.flatMap((group) => [
+    "Every command with its arguments and options. `runvault COMMAND --help` has the same text, and examples. `runvault --help`",
+    "has the options of all commands.",
+    "",
+    "## Shared options",
+    ...shared.flatMap(({ title, entries }) => [
+      "",
+      ...(title === null ? [] : [`### ${title}`, ""]),
+      ...entries.map(({ line }) => line),
+    ]),
+    ...[...Map.groupBy(sections, ({ group }) => group)].flatMap(([group, members]) => [
       "",
       `## ${group}`,
-      "",
-      "| command | |",
-      "| --- | --- |",
-      ...known
-        .filter((one) => one.group === group)
-        .map(
-          ({ name, summary }) =>
-            `| [\`${name}\`](#runvault-${name.replaceAll(" ", "-")}) | ${cell(summary)} |`,
-        ),
-      ...known.filter((one) => one.group === group).flatMap((one) => commandLines(one, known, seen)),
+      ...members.flatMap((section) => sectionLines(section, shared)),
     ]),
     "",
   ].join("\n");
 }
 
-function commandLines(
-  one: KnownCommand,
-  known: readonly KnownCommand[],
-  seen: Map<string, string>,
-): string[] {
-  const { name, summary, entry } = one;
-  const title = ["", `### runvault ${name}`, ""];
+function sectionOf({ name, group, summary, entry }: KnownCommand, known: readonly KnownCommand[]): Section {
   if (entry === null) {
-    const below = known
-      .filter((other) => other.name.startsWith(`${name} `))
-      .map((other) => `\`${other.name}\``);
-    return [...title, `Commands to ${summary}: ${below.join(", ")}.`];
+    const below = known.filter((other) => other.name.startsWith(`${name} `));
+    return {
+      name,
+      group,
+      usages: [`runvault ${name}`],
+      description: `Commands to ${summary}: ${below.map((other) => `\`${other.name}\``).join(", ")}.`,
+      entries: [],
+    };
   }
   const command = entry.declare(new Command(`runvault ${name}`));
   const help = command.createHelp();
-  const argumentRows = help
-    .visibleArguments(command)
-    .map((argument) => row(help.argumentTerm(argument), help.argumentDescription(argument)));
+  return {
+    name,
+    group,
+    usages: help.commandUsage(command).replaceAll(" [options]", "").split(/\n\s*/),
+    description: text(command.description()),
+    entries: [
+      ...help.visibleArguments(command).map((argument) => {
+        const term = help.argumentTerm(argument);
+        return entryOf(term, term, null, help.argumentDescription(argument));
+      }),
+      ...help
+        .visibleOptions(command)
+        .filter(({ long }) => long !== "--help")
+        .map((option: Option) => {
+          const heading = option.helpGroupHeading?.replace(/:$/, "") ?? null;
+          return entryOf(
+            option.long ?? option.flags,
+            help.optionTerm(option),
+            heading,
+            help.optionDescription(option),
+          );
+        }),
+    ],
+  };
+}
+
+function entryOf(name: string, term: string, heading: string | null, description: string): Entry {
+  return { name, heading, line: `- \`${term}\`: ${text(description)}` };
+}
+
+/** Entries that several commands have word for word, those of the same commands together. */
+function sharedEntries(sections: readonly Section[]): Shared[] {
+  const owners = new Map<string, { entry: Entry; names: string[] }>();
+  for (const { name, entries } of sections)
+    for (const entry of entries) {
+      const owner = owners.get(entry.line) ?? { entry, names: [] };
+      owner.names.push(name);
+      owners.set(entry.line, owner);
+    }
+  const several = [...owners.values()].filter(({ names }) => names.length > 1);
+  const byOwners = [...Map.groupBy(several, ({ names }) => new Intl.ListFormat("en").format(names))];
+  const headed = byOwners.filter(([, members]) => members.length >= headedEntries);
+  // of two with the same name, the one that more commands have
+  const others = byOwners
+    .filter(([, members]) => members.length < headedEntries)
+    .flatMap(([, members]) => members)
+    .sort((a, b) => b.names.length - a.names.length);
+  const byName = Map.groupBy(others, ({ entry }) => entry.name);
   return [
-    ...title,
-    text(command.description()),
-    "",
-    "```text",
-    help.commandUsage(command),
-    "```",
-    ...(argumentRows.length === 0 ? [] : ["", "| argument | |", "| --- | --- |", ...argumentRows]),
-    ...optionLines(command, help, seen),
-    "",
-    "```text",
-    afterHelp(command),
-    "```",
+    { title: null, entries: [...byName.values()].map(([first]) => first!.entry) },
+    ...headed.map(([names, members]) => ({
+      title: `Options of ${names}`,
+      entries: members.map(({ entry }) => entry),
+    })),
   ];
 }
 
-/** A table for each heading; one that a command before has, word for word, is named. */
-function optionLines(command: Command, help: Help, seen: Map<string, string>): string[] {
-  const byHeading = Map.groupBy(
-    help.visibleOptions(command).filter(({ long }) => long !== "--help"),
-    ({ helpGroupHeading = "Options:" }: Option) => helpGroupHeading.replace(/:$/, ""),
-  );
-  return [...byHeading].flatMap(([heading, options]) => {
-    const rows = options.map((option) => row(help.optionTerm(option), help.optionDescription(option)));
-    const same = seen.get(rows.join("\n"));
-    if (same !== undefined) return ["", `${heading}: as for [\`${same}\`](#${same.replaceAll(" ", "-")}).`];
-    if (heading !== "Options") seen.set(rows.join("\n"), command.name());
-    return ["", `| ${heading.toLowerCase()} | |`, "| --- | --- |", ...rows];
+function sectionLines({ name, usages, description, entries }: Section, shared: readonly Shared[]): string[] {
+  const isShared = (entry: Entry) => shared.some((part) => has(part, entry));
+  const own = entries.filter((entry) => !isShared(entry));
+  const links = shared.flatMap((part) => {
+    const here = entries.filter((entry) => has(part, entry));
+    if (here.length === 0) return [];
+    if (part.title === null)
+      return `[shared](#shared-options) ${here.map((entry) => `\`${entry.name}\``).join(", ")}`;
+    return `the [${part.title.toLowerCase()}](#${part.title.toLowerCase().replace(/,/g, "").replaceAll(" ", "-")})`;
   });
+  return [
+    "",
+    `### \`${usages.length === 1 ? usages[0]! : `runvault ${name}`}\``,
+    "",
+    ...(usages.length === 1 ? [] : [usages.map((usage) => `\`${usage}\``).join(", "), ""]),
+    description,
+    ...(own.length === 0 ? [] : ["", ...linesOf(own)]),
+    ...(links.length === 0 ? [] : ["", `Also ${links.join("; ")}.`]),
+  ];
 }
 
-/** What the command adds below its options. */
-function afterHelp(command: Command): string {
-  let all = "";
-  command.configureOutput({ writeOut: (part) => (all += part) }).outputHelp();
-  return all.slice(command.helpInformation().length).trim();
+function has(part: Shared, entry: Entry): boolean {
+  return part.entries.some(({ line }) => line === entry.line);
 }
 
-function row(term: string, description: string): string {
-  return `| \`${term.replaceAll("|", "\\|")}\` | ${cell(description)} |`;
+/** A line for each, those under another heading of `--help` after a line with the heading. */
+function linesOf(entries: readonly Entry[]): string[] {
+  return [...Map.groupBy(entries, ({ heading }) => heading)].flatMap(([heading, members]) => [
+    ...(heading === null ? [] : ["", `${heading}:`, ""]),
+    ...members.map(({ line }) => line),
+  ]);
 }
 
-function cell(description: string): string {
-  return text(description).replaceAll("|", "\\|");
-}
-
-/** Without what Markdown would take for its own. */
+/** Without the characters that Markdown would take for markup. */
 function text(plain: string): string {
   return plain.replaceAll("\n", " ").replace(/[<*]/g, "\\$&");
 }

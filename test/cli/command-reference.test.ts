@@ -11,22 +11,45 @@ test("docs/commands.md is what `npm run reference` writes", async () => {
   expect(await readFile(commandsFile, "utf8")).toBe(await commandsText());
 });
 
-test("docs/commands.md says of each command what its --help says", async () => {
-  const sections = (await readFile(commandsFile, "utf8")).split(/^### /m).slice(1);
+/** Arguments and options as a terminal shows them: a term, and its description over one or more lines. */
+function shownEntries(help: string): string[] {
+  return [...help.matchAll(/^ {2}(\S.*?)(?: {2,}|\n {4,})(\S.*(?:\n {4,}\S.*)*)$/gm)]
+    .map(([, term, description]) => flat(`- \`${term}\`: ${description}`))
+    .filter((entry) => !entry.startsWith("- `-h, --help`"));
+}
+
+/** The list under a heading. */
+function listUnder(document: string, heading: string): string[] {
+  const [, below = ""] = document.split(`\n${heading}\n`);
+  return below
+    .split(/^#/m)[0]!
+    .split("\n")
+    .filter((line) => line.startsWith("- "))
+    .map((line) => line.replace(/\\([<*])/g, "$1"));
+}
+
+// a description that only --help has, or a command that no longer names an option that it shares, would be missed above
+test("docs/commands.md has, for each command, every option of its --help with its text", async () => {
+  const document = await readFile(commandsFile, "utf8");
+  const shared = listUnder(document, "## Shared options");
+  const sections = document.split(/^### `runvault /m).slice(1);
   const known = await knownCommands([]);
-  expect(sections.map((section) => section.split("\n", 1)[0])).toEqual(
-    known.map(({ name }) => `runvault ${name}`),
-  );
+  expect(sections).toHaveLength(known.length);
   for (const [index, { name }] of known.entries()) {
-    const help = flat((await runInside([...name.split(" "), "--help"])).stdout);
-    const section = sections[index]!;
-    // not the tables of a group of commands that begins behind it
-    const rows = section.split(/^## /m)[0]!.matchAll(/^\| `(.*?)` \| (.*) \|$/gm);
-    for (const [, term, description] of rows) {
-      expect(help).toContain(flat(`${term} ${description}`).replace(/\\([|<*])/g, "$1"));
-    }
-    const [, after] = /\n```text\n([^`]*)\n```\n*(?:\n## [\s\S]*)?$/.exec(section) ?? [];
-    if (after !== undefined) expect(help).toContain(flat(after));
+    const section = sections[index]!.split(/^## /m)[0]!;
+    expect(section).toMatch(new RegExp(`^${name}\\b`));
+    const headed = [...section.matchAll(/\[(options of [^\]]*)\]/g)].flatMap(([, title]) =>
+      listUnder(document, `### O${title!.slice(1)}`),
+    );
+    const named = shared.filter((line) => section.includes(`\`${/--[\w-]+|\w+/.exec(line)![0]}\``));
+    const written = [...listUnder(`\n${section}`, section.split("\n", 1)[0]!), ...headed, ...named];
+    const help = (await runInside([...name.split(" "), "--help"])).stdout;
+    const lists = help.split(/^(?:Global Options|Examples?|Faults)\b.*$/m, 1)[0]!;
+    expect(
+      shownEntries(lists).filter((entry) => !written.includes(entry)),
+      name,
+    ).toEqual([]);
+    expect(shownEntries(lists).length, name).toBeGreaterThan(name === "maintain" ? -1 : 0);
   }
 });
 
