@@ -45,8 +45,8 @@ export async function commandsText(): Promise<string> {
     "",
     "<!-- made by npm run reference -->",
     "",
-    "Every command with its arguments and options. `runvault COMMAND --help` has the same text, and examples. `runvault --help`",
-    "has the options of all commands.",
+    "Every command with its arguments and options. `runvault COMMAND --help` has them, too, with a description, notes and",
+    "examples; `runvault --help` has the options of all commands. Options that several commands have come first.",
     "",
     "## Shared options",
     ...shared.flatMap(({ title, entries }) => [
@@ -70,7 +70,7 @@ function sectionOf({ name, group, summary, entry }: KnownCommand, known: readonl
       name,
       group,
       usages: [`runvault ${name}`],
-      description: `Commands to ${summary}: ${below.map((other) => `\`${other.name}\``).join(", ")}.`,
+      description: `${sentence(summary)} Its commands: ${below.map((other) => `\`${other.name}\``).join(", ")}.`,
       entries: [],
     };
   }
@@ -80,7 +80,7 @@ function sectionOf({ name, group, summary, entry }: KnownCommand, known: readonl
     name,
     group,
     usages: help.commandUsage(command).replaceAll(" [options]", "").split(/\n\s*/),
-    description: text(command.description()),
+    description: sentence(summary),
     entries: [
       ...help.visibleArguments(command).map((argument) => {
         const term = help.argumentTerm(argument);
@@ -164,6 +164,10 @@ function linesOf(entries: readonly Entry[]): string[] {
     ...(heading === null ? [] : ["", `${heading}:`, ""]),
     ...members.map(({ line }) => line),
   ]);
+}
+
+function sentence(summary: string): string {
+  return `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
 }
 
 /** Without the characters that Markdown would take for markup. */
