@@ -1,4 +1,4 @@
-// node scripts/job-reference.ts (npm run reference): writes what is made from the schema of job files, the table of keys in
+// node scripts/job-reference.ts (npm run reference): writes what is made from the schema of job files, the list of keys in
 // docs/pipelines.md and pipelines/pipeline.schema.json. A test holds both to it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,30 +17,33 @@ export function schemaText(): string {
   return `${JSON.stringify(jobJsonSchema(), null, 2)}\n`;
 }
 
-/** A document with the table of keys between its marks made anew. Throws where it has no such marks. */
+/** A document with the list of keys between its marks made anew. Throws where it has no such marks. */
 export function withReference(document: string): string {
   const from = document.indexOf(begin);
   const to = document.indexOf(end);
-  if (from < 0 || to < from) throw new Error("docs/pipelines.md has lost the marks around its table of keys");
-  return `${document.slice(0, from + begin.length)}\n${table()}${document.slice(to)}`;
+  if (from < 0 || to < from) throw new Error("docs/pipelines.md has lost the marks around its list of keys");
+  return `${document.slice(0, from + begin.length)}\n\n${list()}\n${document.slice(to)}`;
 }
 
-function table(): string {
-  const rows = rowsOf(plainJobJsonSchema(), "", true);
-  return ["| key | value | default | what it means |", "| --- | --- | --- | --- |", ...rows, ""].join("\n");
+/** The keys as a list, nested as in a file. */
+function list(): string {
+  return [...linesOf(plainJobJsonSchema(), ""), ""].join("\n");
 }
 
-function rowsOf(schema: JsonSchema, path: string, isMap: boolean): readonly string[] {
-  if (!isMap) return [];
+function linesOf(schema: JsonSchema, indent: string): readonly string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, inside]) => {
-    const name = `${path}${key}`;
+    const items = inside.items?.properties === undefined ? null : inside.items;
+    const isParent = inside.properties !== undefined || items !== null;
     const isNeeded = schema.required?.includes(key) === true;
-    const otherwise = isNeeded ? "needed" : inside.default === undefined ? "–" : code(inside.default);
-    const isParent = inside.properties !== undefined || inside.items?.properties !== undefined;
+    const facts = [
+      ...(inside.properties === undefined ? [kindOf(inside)] : []).filter((kind) => kind !== "text"),
+      ...(isNeeded ? ["needed"] : []),
+      ...(isNeeded || isParent || inside.default === undefined ? [] : [`default ${code(inside.default)}`]),
+    ];
+    const told = facts.length === 0 ? "" : ` (${facts.join("; ")})`;
     return [
-      `| \`${name}\` | ${kindOf(inside)} | ${isParent && !isNeeded ? "–" : otherwise} | ${cell(inside.description ?? "")} |`,
-      ...rowsOf(inside, `${name}.`, inside.properties !== undefined),
-      ...rowsOf(inside.items ?? {}, `${name}.N.`, inside.items?.properties !== undefined),
+      `${indent}- \`${key}\`${told}: ${inside.description ?? ""}`,
+      ...linesOf(items ?? inside, `${indent}  `),
     ];
   });
 }
@@ -54,9 +57,9 @@ function kindOf(schema: JsonSchema): string {
   if (type === "object") return "keys";
   if (type === "array")
     return items?.properties === undefined ? `list of ${manyOf(kindOf(items ?? {}))}` : "list";
-  if (type === "integer") return `whole number, ${minimum} to ${maximum}`;
+  if (type === "integer") return `${minimum} to ${maximum}`;
   if (type === "number") return "number";
-  if (type === "boolean") return "`true`, `false`";
+  if (type === "boolean") return "true or false";
   return pattern.includes("ms|s|") ? "time" : pattern.includes("i?[Bb]") ? "size" : "text";
 }
 
@@ -65,7 +68,7 @@ function manyOf(kind: string): string {
 }
 
 function code(value: unknown): string {
-  return `\`${cell(yaml(value))}\``;
+  return `\`${yaml(value)}\``;
 }
 
 function yaml(value: unknown): string {
@@ -75,10 +78,6 @@ function yaml(value: unknown): string {
     return `{ ${entries.join(", ")} }`;
   }
   return typeof value === "string" && /^[*@]|: | \*/.test(value) ? JSON.stringify(value) : String(value);
-}
-
-function cell(text: string): string {
-  return text.replaceAll("|", "\\|");
 }
 
 if (import.meta.main) {
