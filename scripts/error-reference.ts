@@ -2,7 +2,7 @@
 // src/model/error.ts. test/model/error-reference.test.ts compares the two.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ErrorCode, errorCodes, usualHints } from "../src/model/error.ts";
+import { type ErrorCode, errorCodes } from "../src/model/error.ts";
 
 export const errorsFile = join(import.meta.dirname, "../docs/errors.md");
 
@@ -63,11 +63,10 @@ const meanings: Readonly<Record<ErrorCode, string>> = {
 
 /** Docs/errors.md as it should be. */
 export function errorsText(): string {
-  const rows = Object.entries(errorCodes).map(([code, { retry, scope, exit }]) => {
-    const hint = usualHints[code as ErrorCode];
-    const meaning = [meanings[code as ErrorCode], hint].filter((text) => text !== undefined).join(" ");
-    return `| \`${code}\` | ${exit} | ${scope} | ${retry === "again" ? "yes" : "no"} | ${meaning} |`;
-  });
+  const rows = Object.entries(errorCodes).map(
+    ([code, { retry, scope, exit }]) =>
+      `| \`${code}\` | ${exit} | ${scope} | ${retry === "again" ? "yes" : ""} | ${meanings[code as ErrorCode]} |`,
+  );
   return `# Error codes
 
 <!-- made by npm run reference from src/model/error.ts -->
@@ -75,9 +74,9 @@ export function errorsText(): string {
 An error has a code that stays the same from version to version; \`--json\` and \`--log-format json\` print it. Its message says
 what happened and where, its hint what to do.
 
-- **exit**: the exit status of a command that ends with it. README lists them.
-- **stops**: what fails with it: the table, its run, all runs of the instance, or the whole job.
-- **again**: whether runvault asks again by itself, within \`--retries\`, before it gives up.
+- **exit**: the [exit status](../README.md#exit-codes) of a command that ends with it.
+- **stops**: the table, its run, all runs of the instance, or the whole job. Everything else goes on.
+- **again**: runvault asks again by itself, within \`--retries\`, before it gives up.
 
 | code | exit | stops | again | what happened |
 | --- | --- | --- | --- | --- |
