@@ -23,7 +23,7 @@ const document = readFileSync(inProject("docs/notifications.md"), "utf8");
 
 test("the document shows a message as it is sent", () => {
   const [, shown = ""] = /^```json\n(.*?)^```$/ms.exec(document) ?? [];
-  expect(JSON.parse(shown)).toEqual(made(worse(failedJob, unprovenFills)));
+  expect(JSON.parse(shown)).toEqual(made(worse(unprovenFills)));
 });
 
 test("the document names every key", () => {
