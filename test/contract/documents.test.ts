@@ -22,7 +22,7 @@ function isThere(file: string): boolean {
 
 describe("documents name files that there are", () => {
   const namers = [
-    "docs/WALK.md",
+    "src/README.md",
     "docs/ARCHITECTURE.md",
     "docs/recipes.md",
     "docs/proof.md",
@@ -75,7 +75,7 @@ function isLinked(file: string, anchor: string | undefined): boolean {
 describe("links lead to documents and headings that there are", () => {
   test.each([
     ...documents,
-    ...globSync("{*,bench/*,test/*,notebooks/*,pipelines/*}.md", { cwd: inProject(".") }),
+    ...globSync("{*,bench/*,src/*,test/*,notebooks/*,pipelines/*}.md", { cwd: inProject(".") }),
   ])("%s", (document) => {
     const links = read(document)
       .replace(/```.*?```/gs, "")
@@ -100,7 +100,7 @@ describe("links lead to documents and headings that there are", () => {
 });
 
 test("the walk names functions that are in the files of their steps", () => {
-  const walk = read("docs/WALK.md");
+  const walk = read("src/README.md");
   // "`src/file.ts`, `name`" or "`name` (`src/file.ts`)"
   const pairs = [
     ...[...walk.matchAll(/`(src\/[^`]+)`,\s+`(\w+)`/g)].map(([, file, name]) => [file!, name!]),
@@ -117,7 +117,7 @@ test("the walk names functions that are in the files of their steps", () => {
 });
 
 test("whatever else the walk names in a step is in a file of that step", () => {
-  const steps = read("docs/WALK.md").split(/\n(?=\d+\. |\n)/);
+  const steps = read("src/README.md").split(/\n(?=\d+\. |\n)/);
   const missing = steps.flatMap((step) => {
     const texts = [...step.matchAll(/`(src\/[^`]+\.ts)`/g)].map(([, file]) => read(file!));
     const names = [...step.matchAll(/`([a-z]\w*)`/gi)].map(([, name]) => name!);
