@@ -35,6 +35,13 @@ interface Shared {
 /** So many entries of the same commands get a heading of their own. */
 const headedEntries = 5;
 
+/** Headings, by an entry below them; without one the heading names the commands. */
+const titles: Readonly<Record<string, string>> = {
+  "--transport": "Gateway options",
+  "--transports": "Server options",
+  "--benchmark": "Figure options",
+};
+
 /** The document. */
 export async function commandsText(): Promise<string> {
   const known = await knownCommands();
@@ -127,7 +134,7 @@ function sharedEntries(sections: readonly Section[]): Shared[] {
   return [
     { title: null, entries: [...byName.values()].map(([first]) => first!.entry) },
     ...headed.map(([names, members]) => ({
-      title: `Options of ${names}`,
+      title: members.map(({ entry }) => titles[entry.name]).find(Boolean) ?? `Options of ${names}`,
       entries: members.map(({ entry }) => entry),
     })),
   ];
@@ -139,9 +146,9 @@ function sectionLines({ name, usages, description, entries }: Section, shared: r
   const links = shared.flatMap((part) => {
     const here = entries.filter((entry) => has(part, entry));
     if (here.length === 0) return [];
-    if (part.title === null)
-      return `[shared](#shared-options) ${here.map((entry) => `\`${entry.name}\``).join(", ")}`;
-    return `the [${part.title.toLowerCase()}](#${part.title.toLowerCase().replace(/,/g, "").replaceAll(" ", "-")})`;
+    if (part.title === null) return here.map((entry) => `\`${entry.name}\``).join(", ");
+    const title = part.title.toLowerCase();
+    return `the [${title}](#${title.replace(/,/g, "").replaceAll(" ", "-")})`;
   });
   return [
     "",
@@ -150,7 +157,7 @@ function sectionLines({ name, usages, description, entries }: Section, shared: r
     ...(usages.length === 1 ? [] : [usages.map((usage) => `\`${usage}\``).join(", "), ""]),
     description,
     ...(own.length === 0 ? [] : ["", ...linesOf(own)]),
-    ...(links.length === 0 ? [] : ["", `Also ${links.join("; ")}.`]),
+    ...(links.length === 0 ? [] : ["", `Shared: ${links.join("; ")}.`]),
   ];
 }
 
@@ -170,9 +177,13 @@ function sentence(summary: string): string {
   return `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
 }
 
-/** Without the characters that Markdown would take for markup. */
+/** Without the characters that Markdown would take for markup, and without quotes around defaults and choices. */
 function text(plain: string): string {
-  return plain.replaceAll("\n", " ").replace(/[<*]/g, "\\$&");
+  return plain
+    .replaceAll("\n", " ")
+    .replace(/\((?:choices|default|env): [^()]*\)/g, (facts) => facts.replaceAll('"', ""))
+    .replaceAll(") (env: ", ", env: ")
+    .replace(/[<*]/g, "\\$&");
 }
 
 if (import.meta.main) writeFileSync(commandsFile, await commandsText());

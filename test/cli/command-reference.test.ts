@@ -11,10 +11,16 @@ test("docs/commands.md is what `npm run reference` writes", async () => {
   expect(await readFile(commandsFile, "utf8")).toBe(await commandsText());
 });
 
+/** The document has no quotes around defaults and choices, and one pair of parentheses for what is known of an option. */
+const unquoted = (description: string) =>
+  flat(description)
+    .replace(/\((?:choices|default|env): [^()]*\)/g, (facts) => facts.replaceAll('"', ""))
+    .replaceAll(") (env: ", ", env: ");
+
 /** Arguments and options as a terminal shows them: a term, and its description over one or more lines. */
 function shownEntries(help: string): string[] {
   return [...help.matchAll(/^ {2}(\S.*?)(?: {2,}|\n {4,})(\S.*(?:\n {4,}\S.*)*)$/gm)]
-    .map(([, term, description]) => flat(`- \`${term}\`: ${description}`))
+    .map(([, term, description]) => flat(`- \`${term}\`: ${unquoted(description!)}`))
     .filter((entry) => !entry.startsWith("- `-h, --help`"));
 }
 
@@ -38,8 +44,8 @@ test("docs/commands.md has, for each command, every option of its --help with it
   for (const [index, { name }] of known.entries()) {
     const section = sections[index]!.split(/^## /m)[0]!;
     expect(section).toMatch(new RegExp(`^${name}\\b`));
-    const headed = [...section.matchAll(/\[(options of [^\]]*)\]/g)].flatMap(([, title]) =>
-      listUnder(document, `### O${title!.slice(1)}`),
+    const headed = [...section.matchAll(/\[([\w, ]*options[\w, ]*)\]/g)].flatMap(([, title]) =>
+      listUnder(document, `### ${title![0]!.toUpperCase()}${title!.slice(1)}`),
     );
     const named = shared.filter((line) => section.includes(`\`${/--[\w-]+|\w+/.exec(line)![0]}\``));
     const written = [...listUnder(`\n${section}`, section.split("\n", 1)[0]!), ...headed, ...named];
