@@ -21,14 +21,7 @@ function isThere(file: string): boolean {
 }
 
 describe("documents name files that there are", () => {
-  const namers = [
-    "src/README.md",
-    "docs/ARCHITECTURE.md",
-    "docs/recipes.md",
-    "docs/proof.md",
-    "CONTRIBUTING.md",
-    ...decisions,
-  ];
+  const namers = ["src/README.md", "docs/ARCHITECTURE.md", "docs/proof.md", "CONTRIBUTING.md", ...decisions];
 
   test.each(namers)("%s", (document) => {
     expect(filesIn(read(document)).filter((file) => !isThere(file))).toEqual([]);

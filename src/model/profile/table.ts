@@ -59,7 +59,7 @@ interface Entry {
 
 const everyFilter = filterNames;
 
-/** The table of tables. A new table is one message in proto/ and one entry here; see docs/recipes.md. */
+/** The table of tables. A new table is one message in proto/ and one entry here; see CONTRIBUTING.md. */
 const entries = {
   fills: {
     rowType: "Fill",
