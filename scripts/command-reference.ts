@@ -55,6 +55,8 @@ export async function commandsText(): Promise<string> {
     "Every command with its arguments and options. `runvault COMMAND --help` has them, too, with a description, notes and",
     "examples; `runvault --help` has the options of all commands. Options that several commands have come first.",
     "",
+    "`env` means that an environment variable sets the option, too: `RUNVAULT_MAX_RPS` for `--max-rps`, and so on.",
+    "",
     "## Shared options",
     ...shared.flatMap(({ title, entries }) => [
       "",
@@ -177,12 +179,16 @@ function sentence(summary: string): string {
   return `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
 }
 
-/** Without the characters that Markdown would take for markup, and without quotes around defaults and choices. */
+/**
+ * Without the characters that Markdown would take for markup, without quotes around defaults and choices, and without the
+ * names of environment variables, which are those of the options.
+ */
 function text(plain: string): string {
   return plain
     .replaceAll("\n", " ")
     .replace(/\((?:choices|default|env): [^()]*\)/g, (facts) => facts.replaceAll('"', ""))
     .replaceAll(") (env: ", ", env: ")
+    .replace(/\benv: RUNVAULT_[A-Z_]+/g, "env")
     .replace(/[<*]/g, "\\$&");
 }
 

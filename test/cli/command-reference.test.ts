@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { Command } from "commander";
 import { expect, test } from "vitest";
 import { commandsFile, commandsText } from "../../scripts/command-reference.ts";
 import { knownCommands } from "../../src/cli/entry/known-commands.ts";
@@ -11,11 +12,12 @@ test("docs/commands.md is what `npm run reference` writes", async () => {
   expect(await readFile(commandsFile, "utf8")).toBe(await commandsText());
 });
 
-/** The document has no quotes around defaults and choices, and one pair of parentheses for what is known of an option. */
+/** As the document writes defaults, choices and environment variables. */
 const unquoted = (description: string) =>
   flat(description)
     .replace(/\((?:choices|default|env): [^()]*\)/g, (facts) => facts.replaceAll('"', ""))
-    .replaceAll(") (env: ", ", env: ");
+    .replaceAll(") (env: ", ", env: ")
+    .replace(/\benv: RUNVAULT_[A-Z_]+/g, "env");
 
 /** Arguments and options as a terminal shows them: a term, and its description over one or more lines. */
 function shownEntries(help: string): string[] {
@@ -56,6 +58,15 @@ test("docs/commands.md has, for each command, every option of its --help with it
       name,
     ).toEqual([]);
     expect(shownEntries(lists).length, name).toBeGreaterThan(name === "maintain" ? -1 : 0);
+  }
+});
+
+// docs/commands.md leaves these names out
+test("an option's environment variable has its name", async () => {
+  for (const { name, entry } of await knownCommands()) {
+    for (const { envVar, long } of entry?.declare(new Command(name)).options ?? [])
+      if (envVar !== undefined)
+        expect(envVar).toBe(`RUNVAULT_${long!.slice(2).toUpperCase().replaceAll("-", "_")}`);
   }
 });
 
