@@ -65,7 +65,7 @@ const meanings: Readonly<Record<ErrorCode, string>> = {
 export function errorsText(): string {
   const rows = Object.entries(errorCodes).map(
     ([code, { retry, scope, exit }]) =>
-      `| \`${code}\` | ${exit} | ${scope} | ${retry === "again" ? "yes" : ""} | ${meanings[code as ErrorCode]} |`,
+      `| \`${code}\` | ${exit} | ${scope === "table" ? "" : scope} | ${retry === "again" ? "yes" : ""} | ${meanings[code as ErrorCode]} |`,
   );
   return `# Error codes
 
@@ -75,7 +75,7 @@ An error has a code that stays the same from version to version; \`--json\` and 
 what happened and where, its hint what to do.
 
 - **exit**: the [exit status](../README.md#exit-codes) of a command that ends with it.
-- **stops**: the table, its run, all runs of the instance, or the whole job. Everything else goes on.
+- **stops**: more than the table that it concerns: its run, all runs of the instance, or the whole job. Everything else goes on.
 - **again**: runvault asks again by itself, within \`--retries\`, before it gives up.
 
 | code | exit | stops | again | what happened |

@@ -28,9 +28,7 @@ describe("documents name files that there are", () => {
   });
 
   test("each folder that the map names is one", () => {
-    const folders = [...read("docs/ARCHITECTURE.md").matchAll(/`(src\/[\w/]+\/)`/g)].map(
-      ([, folder]) => folder!,
-    );
+    const folders = [...read("src/README.md").matchAll(/`(src\/[\w/]+\/)`/g)].map(([, folder]) => folder!);
     expect(folders.length).toBeGreaterThan(20);
     expect(folders.filter((folder) => !existsSync(inProject(folder)))).toEqual([]);
   });
