@@ -144,7 +144,7 @@ function sharedEntries(sections: readonly Section[]): Shared[] {
 
 function sectionLines({ name, usages, description, entries }: Section, shared: readonly Shared[]): string[] {
   const isShared = (entry: Entry) => shared.some((part) => has(part, entry));
-  const own = entries.filter((entry) => !isShared(entry));
+  const own = entries.filter((entry) => !isShared(entry)).map((entry) => continued(entry, shared));
   const links = shared.flatMap((part) => {
     const here = entries.filter((entry) => has(part, entry));
     if (here.length === 0) return [];
@@ -161,6 +161,19 @@ function sectionLines({ name, usages, description, entries }: Section, shared: r
     ...(own.length === 0 ? [] : ["", ...linesOf(own)]),
     ...(links.length === 0 ? [] : ["", `Shared: ${links.join("; ")}.`]),
   ];
+}
+
+/** One whose description goes on after that of a shared one refers to it. */
+function continued(entry: Entry, shared: readonly Shared[]): Entry {
+  const line = shared
+    .flatMap(({ entries }) => entries)
+    .map((other) => other.line)
+    .find((line) => entry.line.startsWith(`${line}; `) || entry.line.startsWith(`${line} (`));
+  if (line === undefined) return entry;
+  return {
+    ...entry,
+    line: `- \`${entry.name}\`: as [shared](#shared-options)${entry.line.slice(line.length)}`,
+  };
 }
 
 function has(part: Shared, entry: Entry): boolean {

@@ -50,7 +50,11 @@ test("docs/commands.md has, for each command, every option of its --help with it
       listUnder(document, `### ${title![0]!.toUpperCase()}${title!.slice(1)}`),
     );
     const named = shared.filter((line) => section.includes(`\`${/--[\w-]+|\w+/.exec(line)![0]}\``));
-    const written = [...listUnder(`\n${section}`, section.split("\n", 1)[0]!), ...headed, ...named];
+    const own = listUnder(`\n${section}`, section.split("\n", 1)[0]!).map((line) => {
+      const [head, rest] = line.split("as [shared](#shared-options)");
+      return rest === undefined ? line : `${shared.find((other) => other.startsWith(head!))}${rest}`;
+    });
+    const written = [...own, ...headed, ...named];
     const help = (await runInside([...name.split(" "), "--help"])).stdout;
     const lists = help.split(/^(?:Global Options|Examples?|Faults)\b.*$/m, 1)[0]!;
     expect(
