@@ -35,14 +35,17 @@ function linesOf(schema: JsonSchema, indent: string): readonly string[] {
     const items = inside.items?.properties === undefined ? null : inside.items;
     const isParent = inside.properties !== undefined || items !== null;
     const isNeeded = schema.required?.includes(key) === true;
+    const fallback = isNeeded || isParent ? undefined : inside.default;
+    const kind = inside.properties === undefined ? kindOf(inside) : "text";
+    const isPlain = kind === "text" || (kind === "true or false" && fallback !== undefined);
     const facts = [
-      ...(inside.properties === undefined ? [kindOf(inside)] : []).filter((kind) => kind !== "text"),
+      ...(isPlain ? [] : [kind]),
       ...(isNeeded ? ["needed"] : []),
-      ...(isNeeded || isParent || inside.default === undefined ? [] : [`default ${code(inside.default)}`]),
+      ...(fallback === undefined || code(fallback) === "`[]`" ? [] : [`default ${code(fallback)}`]),
     ];
-    const told = facts.length === 0 ? "" : ` (${facts.join("; ")})`;
+    const inParentheses = facts.length === 0 ? "" : ` (${facts.join("; ")})`;
     return [
-      `${indent}- \`${key}\`${told}: ${inside.description ?? ""}`,
+      `${indent}- \`${key}\`${inParentheses}: ${inside.description ?? ""}`,
       ...linesOf(items ?? inside, `${indent}  `),
     ];
   });
