@@ -87,7 +87,8 @@ describe("the README's tables", () => {
     const rows = tableUnder("Exit codes");
     const codes = rows.flatMap(([cell]) => cell!.split(", ").map(Number));
     expect(codes).toEqual(Object.values(exit));
-    const [, several = ""] = /If several apply, the exit status is the first of ([\d, ]+)\./.exec(readme) ?? [];
+    const [, several = ""] =
+      /If several apply, the exit status is the first of ([\d, ]+)\./.exec(readme) ?? [];
     expect(several.split(", ").map(Number)).toEqual(ranked);
     const yes = rows.filter(([, , retry]) => retry!.startsWith("yes")).map(([cell]) => Number(cell));
     expect(yes).toEqual([...worthRetrying].sort());
