@@ -20,11 +20,8 @@ const kills: Record<
     pass: ["window-compared", "window-compared:2"],
   },
   rpc: {
-    chains: [
-      ["segments-dropped", "converted:2", "manifest-renamed"],
-      ["parquet-journalled:2", "links-refreshed"],
-    ],
-    pass: ["window-compared:3", "converted", "manifest-written"],
+    chains: [["segments-dropped", "converted:2", "parquet-journalled:2", "links-refreshed"]],
+    pass: ["window-compared:3", "converted"],
   },
 };
 

@@ -24,10 +24,7 @@ const cases: Record<
     signal: ["SIGINT", 130],
   },
   rpc: {
-    deleted: [
-      ["pending", ["manifest-renamed"]],
-      ["staging", ["segment-written:4", "converted:2", "commit-moved-one:5", "links-refreshed"]],
-    ],
+    deleted: [["staging", ["segment-written:4", "converted:2", "commit-moved-one:5", "manifest-renamed"]]],
     signal: ["SIGTERM", 143],
   },
 };

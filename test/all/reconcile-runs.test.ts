@@ -10,7 +10,7 @@ import {
   expectMixedBalanced,
 } from "../fixtures/analytics/reconciled-books.ts";
 import { requires } from "../fixtures/command/requirement.ts";
-import { btc, gbpusd } from "../fixtures/source/recorded-bars.ts";
+import { btc, gbpusd, writeFirstBars } from "../fixtures/source/recorded-bars.ts";
 
 let dir: string;
 beforeAll(async () => {
@@ -29,13 +29,19 @@ test.each<[string, Partial<SimulatorOptions>]>([
     "three symbols, margin, winning",
     { rows: 20_000, symbols: 3, accounting: "margin", transfers: 6, fundingMs: 3_600_000, edge: 20 },
   ],
-  ...(requires("recordings") ? [btc, gbpusd] : []).map((bars): [string, Partial<SimulatorOptions>] => [
-    bars.split("/").at(-1)!,
-    { bars },
-  ]),
 ])("a clean run balances at every point at tolerance zero: %s", async (_, options) => {
   expect.hasAssertions();
   await expectBalanced(dir, options);
+});
+
+test.runIf(requires("recordings")).each([
+  ["btc", btc],
+  ["gbpusd", gbpusd],
+])("a week of recorded bars balances at every point at tolerance zero: %s", async (name, recording) => {
+  expect.hasAssertions();
+  const bars = join(dir, `${name}.csv.gz`);
+  writeFirstBars(recording, 7 * 24 * 60, bars);
+  await expectBalanced(dir, { bars });
 });
 
 // test/analytics/reconcile/reconcile-runs.test.ts has each with the other accounting

@@ -35,17 +35,20 @@ interface Recorded {
   readonly status: number | null;
 }
 
+type Finding = (typeof faultFindings)[number];
+
 /** A world of the file's first bars with an instance for each fault, archived and reconciled by the commands. */
 async function reconciledRecording(
   name: string,
   file: string,
   accounting: "spot" | "margin",
+  faults: readonly Finding[],
 ): Promise<Recorded> {
   const part = join(dir, `${name}.csv`);
   const lines = gunzipSync(readFileSync(file)).toString("utf8").split("\n");
   await writeFile(part, `${lines.slice(0, bars + 1).join("\n")}\n`);
-  const names = Array.from({ length: faultFindings.length + 1 }, (_, instance) => instanceIdOf(instance));
-  const specs = faultFindings.flatMap(([kind], place) => ["--fault", `${kind}@${names[place]}`]);
+  const names = Array.from({ length: faults.length + 1 }, (_, instance) => instanceIdOf(instance));
+  const specs = faults.flatMap(([kind], place) => ["--fault", `${kind}@${names[place]}`]);
   const args = ["--bars", part, "--instances", `${names.length}`, "--runs", "1", "--transfers", "4"];
   const gateway = startInside(["simulate", ...args, "--accounting", accounting, ...specs, "--cache", dir]);
   const url = await gateway.firstLine();
@@ -66,17 +69,18 @@ test.runIf(requires("recordings")).each([
   ["btc", btc, "spot"],
   ["gbpusd", gbpusd, "margin"],
 ] as const)(
-  "on %s bars each fault is found by one check alone, at the right row, and books without one balance",
+  "on %s bars each fault of one half is found by one check alone, at the right row, and books without one balance",
   { timeout: 300_000 },
   async (name, file, accounting) => {
-    const { archive, status, report } = await reconciledRecording(name, file, accounting);
+    const faults = faultFindings.filter((_, place) => place % 2 === (accounting === "spot" ? 0 : 1));
+    const { archive, status, report } = await reconciledRecording(name, file, accounting, faults);
     expect(status).toBe(4);
     const wrong = report.runs.map(({ checks }) => checks.filter(({ verdict }) => verdict !== "HOLDS"));
     expect(wrong.map((checks) => checks.map(({ number, verdict }) => [number, verdict]))).toEqual([
-      ...faultFindings.map(([, number]) => [[number, "BREAKS"]]),
+      ...faults.map(([, number]) => [[number, "BREAKS"]]),
       [],
     ]);
-    for (const [place, [kind, number, what]] of faultFindings.entries()) {
+    for (const [place, [kind, number, what]] of faults.entries()) {
       const { instance: instanceId, run: runId } = report.runs[place]!;
       const run = { instanceId, runId };
       const { first } = wrong[place]![0]!;
