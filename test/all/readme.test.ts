@@ -108,7 +108,7 @@ describe("the demo", () => {
     timeout: 240_000,
   }, async () => {
     const keep = join(folder, "demo");
-    const demo = await execute(process.execPath, [fromRoot("scripts/demo.ts"), "--keep", keep], {
+    const demo = await execute(process.execPath, [builtMain, "demo", "--keep", keep], {
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "",
     });
     expect(demo).toMatchObject({ status: 0 });
@@ -123,5 +123,15 @@ describe("the demo", () => {
     expect(comparable(shown).filter((line) => !printed.includes(line))).toEqual([]);
     for (const left of ["run.html", "run.ipynb", "run.duckdb", "archive/archive.json"])
       expect((await stat(join(keep, left))).size).toBeGreaterThan(0);
+  });
+
+  test("takes its gateway with it when it is stopped", async () => {
+    const demo = start(["demo", "--keep", join(folder, "stopped")]);
+    await demo.seen("the gateway answers at ");
+    demo.child.kill("SIGTERM");
+    const { status, stdout } = await demo.finished;
+    expect(status).toBe(143);
+    const [, address = ""] = /answers at (\S+)/.exec(stdout) ?? [];
+    await expect(fetch(address)).rejects.toThrow();
   });
 });

@@ -21,6 +21,11 @@ export interface KnownCommand extends Pick<CommandListing, "name" | "summary"> {
 const listings: Readonly<Record<string, readonly CommandListing[]>> = {
   Try: [
     {
+      name: "demo",
+      summary: "archive simulated runs, leave a page and a notebook",
+      load: async () => (await import("../commands/demo.ts")).demoCommand,
+    },
+    {
       name: "simulate",
       summary: "serve simulated runs as a gateway would",
       load: async () => (await import("../commands/simulate.ts")).simulateCommand,
