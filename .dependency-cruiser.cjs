@@ -158,7 +158,15 @@ const folders = {
   },
   extract: { doors: ["run-watcher"], within: [] },
   "extract/choose": {
-    doors: ["choose-runs", "finished-runs", "first-of-many", "list-finding", "named-runs", "run-lists"],
+    doors: [
+      "choose-runs",
+      "finished-runs",
+      "first-of-many",
+      "latest-listed",
+      "list-finding",
+      "named-runs",
+      "run-lists",
+    ],
     within: [],
   },
   "extract/evidence": {

@@ -14,6 +14,11 @@ export function isLatest(named: { readonly instanceId: string; readonly runId?: 
   return named.runId === latestRun;
 }
 
+/** Says which run INSTANCE/latest is. */
+export function latestText(run: RunRef): string {
+  return `${formatRun({ instanceId: run.instanceId, runId: latestRun })} is ${formatRun(run)}`;
+}
+
 /**
  * Reads INSTANCE/RUN. Throws `invalid_argument` when a part is empty or the run is the word `current`: a run is
  * always named by its exact id.
@@ -44,6 +49,14 @@ export function parseInstance(text: string): string {
 }
 
 const exactIdHint = "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.";
+
+/** A run as one names it to have it fetched: by ids that a gateway can be asked for, or as INSTANCE/latest. */
+export function parseWantedRun(text: string): RunRef {
+  const run = parseRun(text);
+  if (!isLatest(run)) return askable(run);
+  askable({ instanceId: run.instanceId });
+  return run;
+}
 
 /** The same ids, to be asked for at a gateway. Throws `invalid_argument` where no gateway can be asked for one. */
 export function askable<T extends { readonly instanceId: string; readonly runId?: string }>(named: T): T {

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { ArchiveTarget } from "../../extract/choose/choose-runs.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { askable, isLatest, parseInstance, parseRun } from "../../model/run-argument.ts";
-import type { RunRef } from "../../model/source.ts";
+import { askable, parseInstance, parseWantedRun } from "../../model/run-argument.ts";
 import { archiveShape, scratchShape } from "../options/archive-option.ts";
 import { gatewayShape } from "../options/gateway-options.ts";
 import {
@@ -69,18 +68,11 @@ export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "fini
   if (runs.length === 0) throw refuse("no run is named");
   const instance = finished ? undefined : runs.find((text) => text !== "" && !text.includes("/"));
   if (instance !== undefined) throw refuse(`${JSON.stringify(instance)} does not name a run`);
-  if (!finished) return { kind: "runs", runs: runs.map((text) => askedRun(parseRun(text))) };
+  if (!finished) return { kind: "runs", runs: runs.map(parseWantedRun) };
   const run = runs.find((text) => text.includes("/"));
   if (run !== undefined) throw refuse(`--finished takes instances, but ${JSON.stringify(run)} is a run`);
   return {
     kind: "finished",
     instances: runs.map((text) => askable({ instanceId: parseInstance(text) }).instanceId),
   };
-}
-
-/** `latest` is resolved by the gateway's lists before anything else is asked. */
-function askedRun(run: RunRef): RunRef {
-  if (!isLatest(run)) return askable(run);
-  askable({ instanceId: run.instanceId });
-  return run;
 }

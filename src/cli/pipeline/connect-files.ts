@@ -41,8 +41,10 @@ function withoutValues(
     .sort(([, a], [, b]) => b.length - a.length);
   const hidden = (text: string) =>
     values.reduce((rest, [name, value]) => rest.replaceAll(value, () => `\${${name}}`), text);
+  const { gateway } = connected;
   return {
     ...connected,
+    gateway: gateway && { ...gateway, latest: gateway.latest && hidden(gateway.latest) },
     faults: connected.faults.map((fault) => ({
       ...fault,
       message: hidden(fault.message),

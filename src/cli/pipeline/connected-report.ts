@@ -1,5 +1,6 @@
 import { byteText } from "../../model/text/byte-text.ts";
 import { countText } from "../../model/text/plural.ts";
+import { visible } from "../../model/text/visible-text.ts";
 import type { ConnectedJob } from "../../pipeline/connect/connect-job.ts";
 import { countsText } from "./counts-text.ts";
 
@@ -15,9 +16,10 @@ export function connectedLines({ gateway, archive, targets }: ConnectedJob): rea
 
 function gatewayText(gateway: ConnectedJob["gateway"]): string {
   if (gateway === null) return "did not say what it has";
-  const { instances, runs, plans } = gateway;
+  const { instances, runs, plans, latest } = gateway;
   const which = runs === 0 ? "" : ` (${countsText(plans)})`;
-  return `${countText(instances, "instance")}; ${countText(runs, "run")} of this job${which}`;
+  const named = latest === null ? "" : `; latest is ${visible(latest)}`;
+  return `${countText(instances, "instance")}; ${countText(runs, "run")} of this job${which}${named}`;
 }
 
 function archiveText(

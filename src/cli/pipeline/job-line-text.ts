@@ -7,7 +7,7 @@ import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { AfterLine, RecordLine, ResultLine, RunLine } from "../../pipeline/record/job-record.ts";
 import type { Session } from "../process/session.ts";
-import { countsText } from "./counts-text.ts";
+import { countsText, planText } from "./counts-text.ts";
 
 /** A line of an execution's record in words; empty where it says nothing that people need, or, with --quiet, nothing wrong. */
 export function lineText(
@@ -20,7 +20,7 @@ export function lineText(
     case "begin":
       return quiet ? "" : `${job}: execution ${line.id} began\n`;
     case "plan":
-      return quiet ? "" : `${job}: ${countsText(line.runs)}\n`;
+      return quiet ? "" : `${job}: ${planText(line)}\n`;
     case "run":
       return quiet && line.exit === exit.done ? "" : runText(line, session);
     case "after":

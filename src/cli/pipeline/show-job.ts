@@ -22,7 +22,7 @@ import { keyedLines } from "../output/keyed-lines.ts";
 import { minuteText } from "../output/minute-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
-import { countsText } from "./counts-text.ts";
+import { countsText, planText } from "./counts-text.ts";
 import { removedText } from "./job-line-text.ts";
 import { executionJson, stateWords } from "./list-jobs.ts";
 
@@ -145,10 +145,10 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
   if (result !== null)
     lines.push(["ended", `${timeText(result.at)}, after ${tookText(result.seconds * 1000)}`]);
   if (record.state === "died") lines.push(["died", diedText(told)]);
-  const plans = told.plan?.runs ?? result?.plans;
+  const plan = told.plan ?? (result === null ? null : { runs: result.plans });
   const isUnplanned = told.plan === null && result?.error != null && Object.keys(result.plans).length === 0;
   if (isUnplanned) lines.push(["plan", "not known: it ended before the runs were chosen"]);
-  else if (plans !== undefined) lines.push(["plan", countsText(plans)]);
+  else if (plan !== null) lines.push(["plan", planText(plan)]);
   if (result !== null) {
     const aside = result.quarantinedRows;
     lines.push(

@@ -3,7 +3,7 @@ import { concernsAll } from "../../extract/choose/named-runs.ts";
 import type { RunLists } from "../../extract/choose/run-lists.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { parseInstance } from "../../model/run-argument.ts";
+import { formatRun, parseInstance } from "../../model/run-argument.ts";
 import { idFault } from "../../model/text/id-fault.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import type { KeyPath } from "../../model/yaml/tree.ts";
@@ -25,6 +25,8 @@ export interface RunsLook {
     readonly instances: number;
     readonly runs: number;
     readonly plans: Readonly<Partial<Record<RunPlan, number>>>;
+    /** The run that INSTANCE/latest of the job file is now; null where the file has no such words. */
+    readonly latest: string | null;
     /** What the runs with work take of the disk, by the gateway's facts; null where it does not say. */
     readonly neededBytes: number | null;
   } | null;
@@ -49,7 +51,12 @@ export async function lookAtRuns(
       findings.push(doubtful(file, ["gateway", "url"], skew, "Set the clocks by a time server."));
     return {
       found: {
-        ...{ instances: names.length, runs: runs.all.length, plans: countPlans(runs) },
+        ...{
+          instances: names.length,
+          runs: runs.all.length,
+          plans: countPlans(runs),
+          latest: runs.latest && formatRun(runs.latest),
+        },
         neededBytes: await neededBytes(runs, gateway, job, means.signal),
       },
       findings,

@@ -124,7 +124,10 @@ export class Execution {
       for (const run of runs.all) if (run.held !== null) this.#held.set(keyOf(run), run.held);
       const counts = countPlans(runs);
       this.#count("unchanged", counts.unchanged ?? 0);
-      yield* this.#add({ kind: "plan", at: isoOf(means.clock()), runs: counts });
+      yield* this.#add({
+        ...{ kind: "plan", at: isoOf(means.clock()), runs: counts },
+        ...(runs.latest === null ? {} : { latest: formatRun(runs.latest) }),
+      });
       means.step("planned-job");
       const taken = await beginInstances(archive, gateway.label, runs.begun, new Date(isoOf(means.clock())));
       for (const [instanceId, from] of taken) {

@@ -12,6 +12,7 @@ import { committedBytes } from "../../archive/manifest/manifest-files.ts";
 import { knownSource } from "../../archive/sources.ts";
 import { finishedRuns } from "../../extract/choose/finished-runs.ts";
 import { firstOfMany } from "../../extract/choose/first-of-many.ts";
+import { latestListed } from "../../extract/choose/latest-listed.ts";
 import { type ListFinding, listFailure } from "../../extract/choose/list-finding.ts";
 import { concernsAll, instancesDoubts } from "../../extract/choose/named-runs.ts";
 import type { RunLists } from "../../extract/choose/run-lists.ts";
@@ -21,7 +22,7 @@ import type { WantedProof } from "../../extract/run/run-horizon.ts";
 import { readAddress } from "../../gateway/address.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type Table, type TableName, tables } from "../../model/profile/table.ts";
-import { parseInstance } from "../../model/run-argument.ts";
+import { isLatest, parseInstance } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { type Nanoseconds, parseTime } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
@@ -76,6 +77,8 @@ export interface JobRuns {
   readonly findings: readonly ListFinding[];
   /** Instances with work of which the archive holds nothing yet. */
   readonly begun: readonly string[];
+  /** The run that INSTANCE/latest of the job file is; null where the file has no such words. */
+  readonly latest: RunRef | null;
 }
 
 export interface ChooseJobRuns {
@@ -106,10 +109,15 @@ export async function chooseJobRuns(input: ChooseJobRuns): Promise<JobRuns> {
   const { job, archive, source } = input;
   const addresses = await addressesOf(job, archive, source);
   const held = await HeldFiles.list(archive);
+  const { run: one } = job;
+  const latest =
+    one === undefined || !isLatest(one)
+      ? null
+      : await latestListed(input.lists, one.instanceId, input.signal);
   const { runs, findings } =
-    job.run === undefined
+    one === undefined
       ? await byPatterns(job.runs!, addresses, held, input)
-      : await oneRun(job.run, addresses, held, input);
+      : await oneRun(latest ?? one, addresses, held, input);
   const wanted = wantedTables(job);
   const all: JobRun[] = [];
   const turns = new Turns();
@@ -128,7 +136,7 @@ export async function chooseJobRuns(input: ChooseJobRuns): Promise<JobRuns> {
   }
   const work = inOrder(all, input);
   const begun = new Set(work.map(({ instanceId }) => instanceId).filter((id) => !held.hasAnyOf(id)));
-  return { all, work, findings: firstOfMany(findings), begun: [...begun] };
+  return { all, work, findings: firstOfMany(findings), begun: [...begun], latest };
 }
 
 /** The tables that a job is about. */

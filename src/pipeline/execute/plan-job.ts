@@ -3,6 +3,7 @@ import type { ListFinding } from "../../extract/choose/list-finding.ts";
 import { diskBytes, diskRoom, hasRoom, leastRoom, textBytes } from "../../extract/fetch/disk-need.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
+import { latestText } from "../../model/run-argument.ts";
 import type { HistorySource, RunRef } from "../../model/source.ts";
 import type { JobFile } from "../file/job-files.ts";
 import type { RunPlan } from "../record/job-record.ts";
@@ -50,6 +51,7 @@ export async function* planJob(file: JobFile, means: JobMeans): AsyncGenerator<P
   const archive = await findArchive(job.archive, { scratch: job.scratch });
   const { runs, skew } = await chooseNow(job, gateway, archive, means);
   if (skew !== null) means.note(skew);
+  if (runs.latest !== null) means.note(latestText(runs.latest));
   const statuses: number[] = [];
   for (const finding of runs.findings) {
     yield { kind: "finding", finding };

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { headerNamePattern } from "../../gateway/options.ts";
 import { longestTimerMs } from "../../model/retry/deadline.ts";
-import { askable, parseInstance, parseRun } from "../../model/run-argument.ts";
+import { latestRun, parseInstance, parseWantedRun } from "../../model/run-argument.ts";
 import { type Glob, glob, globFault } from "../../model/text/glob.ts";
 import { isHttpAddress } from "../../model/text/http-address.ts";
 import { bytesPerSecondOf, mebibytesOf, millisecondsOf } from "../../model/text/quantity.ts";
@@ -277,9 +277,11 @@ export const runGlob = text(
   (value, raise): RunGlob => {
     checkGlob(value, raise);
     const slash = value.indexOf("/");
+    if (value.slice(slash + 1) === latestRun)
+      raise("matches no run: only `run` takes `latest`", { hint: "Name the runs by their ids, with * and ?." });
     return { instance: glob(value.slice(0, slash), decoded), run: glob(value.slice(slash + 1)) };
   },
-  /^(?!.*\*\*)[^/[\]{}\\!]+\/[^[\]{}\\!]+$/,
+  /^(?!.*\*\*)[^/[\]{}\\!]+\/(?!latest$)[^[\]{}\\!]+$/,
 );
 
 function decoded(part: string): string {
@@ -292,15 +294,15 @@ function checkGlob(value: string, raise: Raise): void {
   if (/\p{Cc}/u.test(value)) raise("must not contain control characters", oneLine);
 }
 
-/** INSTANCE/RUN: one exact run. */
-export const exactRun = text(
-  "must be one exact run, INSTANCE/RUN, such as alpha-1/2022-01-01-001",
-  /^[^/]+\/(?!(?:current|latest)$).+$/,
+/** INSTANCE/RUN, or INSTANCE/latest. */
+export const oneRun = text(
+  "must be one run, INSTANCE/RUN, such as alpha-1/2022-01-01-001, or INSTANCE/latest",
+  /^[^/]+\/(?!current$).+$/,
   (value, raise) => {
     try {
-      return askable(parseRun(value));
+      return parseWantedRun(value);
     } catch {
-      raise("must be one exact run, INSTANCE/RUN, that a gateway can be asked for", {
+      raise("must be one run, INSTANCE/RUN, that a gateway can be asked for, or INSTANCE/latest", {
         hint: "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.",
       });
       return z.NEVER;

@@ -72,6 +72,8 @@ export const planLineSchema = z.strictObject({
   kind: z.literal("plan"),
   at: instant,
   runs: plans,
+  /** The run that INSTANCE/latest of the job file was, as INSTANCE/RUN. */
+  latest: z.string().optional(),
 });
 export type PlanLine = z.infer<typeof planLineSchema>;
 

@@ -58,3 +58,15 @@ test("a deadline ends what waits for the first answer about a run", async () => 
   expect(status).toBe(exit.deadline);
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
+
+test("INSTANCE/latest is found anew by each execution, recorded, and never asked for", async () => {
+  await using world = await JobWorld.open(2, 2);
+  const file = await world.write({ run: "i2/latest" });
+  expect(await world.plan(file)).toMatchObject({ words: ["i2/r2 new"], notes: ["i2/latest is i2/r2"] });
+  const first = await world.execute(file);
+  expect(first).toMatchObject({ exit: exit.done, latest: "i2/r2", done: ["i2/r2 archived"] });
+  expect(first.asked.join("\n")).not.toContain("latest");
+  const [, , older, newer] = world.runs.sources;
+  older!.entry = { ...older!.entry, started: newer!.entry.started! + 1n };
+  expect(await world.execute(file)).toMatchObject({ latest: "i2/r1", done: ["i2/r1 archived"] });
+});
