@@ -12,6 +12,7 @@ import { listenForInterrupt } from "../process/interrupt.ts";
 import { logFormats } from "../process/log-format.ts";
 import { hintTextOf, openSession } from "../process/open-session.ts";
 import { parseError } from "../process/parse-error.ts";
+import { helpItem, leastColumns, usualColumns, wrapHelp } from "./help-width.ts";
 import type { KnownCommand } from "./known-commands.ts";
 
 /**
@@ -50,6 +51,8 @@ export async function runCommandLine(
       writeOut: (text) => help.push(text),
       writeErr: (text) => help.push(text),
       outputError: () => {},
+      getOutHelpWidth: () => terminal.columns ?? usualColumns,
+      getErrHelpWidth: () => terminal.columns ?? usualColumns,
     })
     .description(
       "Keeps the history of trading runs: archives it from a gateway, proves it complete and answers queries.",
@@ -64,7 +67,12 @@ export async function runCommandLine(
         .env("RUNVAULT_LOG_FORMAT")
         .default("text"),
     )
-    .configureHelp({ showGlobalOptions: true, subcommandTerm: (command) => command.name() })
+    .configureHelp({
+      showGlobalOptions: true,
+      minWidthToWrap: leastColumns,
+      subcommandTerm: (command) => command.name(),
+      formatItem: helpItem,
+    })
     .commandsGroup("More:")
     .helpCommand("help [command...]", "show the help of a command")
     .showSuggestionAfterError(true)
@@ -109,17 +117,18 @@ export async function runCommandLine(
       return exit.done;
     }
     if (argv.length === 0) {
-      write(program.helpInformation());
+      write(wrapHelp(program.helpInformation(), terminal.columns));
       return exit.usage;
     }
     await program.parseAsync(asked(argv, commands), { from: "user" });
     return status;
   } catch (error) {
     const isHelp = error instanceof CommanderError && error.exitCode === 0;
-    if (isHelp) return await terminal.out(help.join("")).then(() => exit.done, fail);
+    const helpText = wrapHelp(help.join(""), terminal.columns);
+    if (isHelp) return await terminal.out(helpText).then(() => exit.done, fail);
     if (help.length === 0) return fail(error);
     // a command that only has others below it, called without one
-    write(help.join(""));
+    write(helpText);
     return exit.usage;
   }
 }

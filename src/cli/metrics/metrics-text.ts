@@ -125,7 +125,10 @@ function tables(
   return [...alignedWithin(heads, lines, width), reasonsText(rows, columns, width)];
 }
 
-/** Aligned columns beside the first one; those that do not fit stand below, beside the first one again. */
+/**
+ * Aligned columns beside the first one; those that do not fit stand below, beside the first one again. Labels beside which
+ * not even one column fits are broken at blanks.
+ */
 function alignedWithin(
   heads: readonly string[],
   lines: readonly (readonly string[])[],
@@ -140,11 +143,12 @@ function alignedWithin(
     let used = widths[0]! + widths[from]!;
     while (to < heads.length && used + widths[to]! <= width) used += widths[to++]!;
     const part = (line: readonly string[]) => [line[0]!, ...line.slice(from, to)];
+    const own = lines.map(part);
     texts.push(
       indented(
         alignedTable(
           part(heads),
-          lines.map(part),
+          used <= width ? own : own.flatMap((line) => brokenLabel(line, width - 2 - widths[from]!)),
           part(heads).map((_, at) => at > 0),
         ),
       ),
@@ -152,6 +156,15 @@ function alignedWithin(
     from = to;
   }
   return texts;
+}
+
+/** A row whose label has at most so many characters a line, as far as its words allow. */
+function brokenLabel(
+  [label = "", ...cells]: readonly string[],
+  room: number,
+): readonly (readonly string[])[] {
+  const [first = "", ...more] = wrapped(visible(label), room, room - 2);
+  return [[first, ...cells], ...more.map((part) => [`  ${part}`, ...cells.map(() => "")])];
 }
 
 /** Whether there is no figure for want of an option: it needs no row. */

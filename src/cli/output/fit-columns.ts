@@ -9,9 +9,13 @@ interface Column {
 
 /**
  * The columns that leave room for shortened names in the terminal: those in the middle go first, from the right, then the
- * last. Says how many are shown.
+ * last. Says how many are shown, with the option (`wholeBy`) that has all.
  */
-export function fitColumns<T extends Column>(columns: readonly T[], session: Session): readonly T[] {
+export function fitColumns<T extends Column>(
+  columns: readonly T[],
+  session: Session,
+  wholeBy = "--wide",
+): readonly T[] {
   const { columns: width } = session.terminal;
   if (width === null) return columns;
   const needs = (kept: readonly T[]) =>
@@ -23,7 +27,7 @@ export function fitColumns<T extends Column>(columns: readonly T[], session: Ses
   const kept = [...columns];
   while (kept.length > 1 && needs(kept) > width) kept.splice(Math.max(1, kept.length - 2), 1);
   if (kept.length < columns.length) {
-    session.note(`${kept.length + 1} of ${columns.length + 1} columns are shown; --wide shows all`);
+    session.note(`${kept.length + 1} of ${columns.length + 1} columns are shown; ${wholeBy} shows all`);
   }
   return kept;
 }

@@ -6,6 +6,7 @@ import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
+import { fitColumns } from "../output/fit-columns.ts";
 import { fitNames } from "../output/fit-names.ts";
 import { minuteText } from "../output/minute-text.ts";
 import type { Session } from "../process/session.ts";
@@ -69,21 +70,26 @@ export function instancesText({ instances }: ArchiveContents, session: Session):
   if (instances.length === 0) return "";
   const latest = instances.toSorted((a, b) => (a.newestCommit > b.newestCommit ? -1 : 1));
   const shown = latest.slice(0, mostInstances);
-  const names = ["instance", "runs", "rows", "size", "newest commit (UTC)"];
-  const right = [false, true, true, true, false];
+  const column = (name: string, isRight: boolean, cellOf: (one: (typeof shown)[number]) => string) => ({
+    ...{ name, isRight, cells: shown.map(cellOf) },
+  });
+  const columns = fitColumns(
+    [
+      column("runs", true, ({ runs }) => grouped(runs)),
+      column("rows", true, ({ rows }) => grouped(rows)),
+      column("size", true, ({ bytes }) => byteText(bytes)),
+      column("newest commit (UTC)", false, ({ newestCommit }) => newestCommit.slice(0, 16).replace("T", " ")),
+    ],
+    session,
+    "--json",
+  );
   const table = fitNames(
     shown.map(({ instanceId }) => instanceId),
     (ids) =>
       alignedTable(
-        names,
-        shown.map(({ runs, rows, bytes, newestCommit }, index) => [
-          ids[index]!,
-          grouped(runs),
-          grouped(rows),
-          byteText(bytes),
-          newestCommit.slice(0, 16).replace("T", " "),
-        ]),
-        right,
+        ["instance", ...columns.map(({ name }) => name)],
+        ids.map((id, index) => [id, ...columns.map(({ cells }) => cells[index]!)]),
+        [false, ...columns.map(({ isRight }) => isRight)],
       ),
     session,
     "--json",
