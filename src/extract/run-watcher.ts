@@ -1,7 +1,7 @@
 import type { RunRef } from "../model/source.ts";
 
-/** A bucket is to be converted, or its conversion has ended. */
-export type ConversionChange = "asked" | "done";
+/** A bucket is to be converted, or its conversion has ended. `planned`: rows pass by being converted, and so does this one. */
+export type ConversionChange = "planned" | "asked" | "done";
 
 /** Hears how far a job over many runs is; all of it is for people. */
 export interface RunWatcher {

@@ -122,6 +122,17 @@ describe("a bar", () => {
 });
 
 describe("progress of a job of many runs", () => {
+  it("counts conversions from the first row on where rows are only converted", () => {
+    const { progress, told, pass } = lines();
+    progress.run("a/1", 1, 1);
+    progress.expect(40);
+    for (const _ of "1234") progress.conversion("planned");
+    progress.add(10, 100);
+    progress.conversion("done");
+    pass(1_000);
+    expect(told).toEqual(["a/1: 10 of 40 rows, 100 B, 10 rows/s, converting 2 of 4, 3 s left"]);
+  });
+
   it("counts conversions once the rows are there, and never says that nothing is left", () => {
     const { progress, told, pass } = lines();
     progress.run("a/1", 1, 2);

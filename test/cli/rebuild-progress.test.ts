@@ -23,6 +23,7 @@ beforeEach(async () => {
 async function rebuilt(): Promise<string[]> {
   const told: string[] = [];
   let rows = 0;
+  const parts = { planned: 0, asked: 0, done: 0 };
   const progress: Progress = {
     expect: (all) => {
       told.push(`of ${all} rows`);
@@ -32,7 +33,7 @@ async function rebuilt(): Promise<string[]> {
       expect(bytes).toBeGreaterThan(0);
       rows += count;
     },
-    conversion: () => {},
+    conversion: (change) => void (parts[change] += 1),
     on: () => {},
     run: (what, number, of) => void told.push(`${what}, ${number} of ${of}`),
     [Symbol.dispose]: () => void told.push("shown no more"),
@@ -54,6 +55,8 @@ async function rebuilt(): Promise<string[]> {
       progress: () => progress,
       print: async (text) => {
         if (rows > 0) told.push(`${rows} rows done`);
+        // the last line of a run's progress says that all of its parts are there
+        expect([parts.planned > 0, parts.done]).toEqual([true, parts.planned]);
         told.push(text.replace(/, [^,]*\n/, "\n"));
         return true;
       },

@@ -110,6 +110,7 @@ async function rebuildAndTell(
     run: (run, number, of) => progress.run(formatRun(run), number, of),
     expect: (rows) => progress.expect(rows),
     rows: (rows, bytes) => progress.add(rows, bytes),
+    conversion: (change) => progress.conversion(change),
   };
   const rebuilding = rebuildRuns(archive, work, { signal: session.signal, tool: tool(), step, watcher });
   let next = await rebuilding.next();

@@ -9,8 +9,11 @@ export interface Progress extends Disposable {
   /** Rows there will be in all, or of the run at hand; may be corrected. */
   expect(rows: number): void;
   add(rows: number, bytes: number): void;
-  /** Parquet of a part of the rows is to be made, or is there: after the rows, that is what takes the time. */
-  conversion(change: "asked" | "done"): void;
+  /**
+   * Parquet of a part of the rows is to be made, or is there: after the rows, that is what takes the time. `planned`: the rows
+   * that are counted pass by it.
+   */
+  conversion(change: "planned" | "asked" | "done"): void;
   /** What is being worked on now. */
   on(what: string): void;
   /**
@@ -106,7 +109,7 @@ class State {
   #rows = 0;
   #bytes = 0;
   #total: number | null = null;
-  readonly #conversions = { asked: 0, done: 0 };
+  readonly #conversions = { planned: 0, asked: 0, done: 0 };
   #part: Course["part"] = null;
   /** When the first run began, and the one at hand. */
   #firstMs = 0;
@@ -129,7 +132,7 @@ class State {
     this.#allRows += rows;
   }
 
-  conversion(change: "asked" | "done"): void {
+  conversion(change: "planned" | "asked" | "done"): void {
     this.#conversions[change] += 1;
   }
 
@@ -146,7 +149,7 @@ class State {
     this.#rows = 0;
     this.#bytes = 0;
     this.#total = null;
-    this.#conversions.asked = this.#conversions.done = 0;
+    Object.assign(this.#conversions, { planned: 0, asked: 0, done: 0 });
   }
 
   course(): Course {
@@ -159,9 +162,10 @@ class State {
     return { what: this.#what, part, ...counts, perSecond, leftMs, converting: this.#converting(perSecond) };
   }
 
-  /** Only once no more rows come: until then, they say how far the run is. */
+  /** Where rows are fetched, only once no more come: until then, they say how far the run is. */
   #converting(perSecond: number | null): Course["converting"] {
-    const { asked, done } = this.#conversions;
+    const { planned, asked, done } = this.#conversions;
+    if (done < planned) return { number: done + 1, of: planned };
     const isFetched = this.#rows === this.#total || (perSecond !== null && perSecond < 0.5);
     return isFetched && done < asked ? { number: done + 1, of: asked } : null;
   }

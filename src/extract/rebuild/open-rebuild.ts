@@ -16,6 +16,7 @@ import { isoOf, type Nanoseconds } from "../../model/time.ts";
 import { notArchived } from "../../model/usual-errors.ts";
 import { type BadLines, BucketConverter } from "../fetch/bucket-converter.ts";
 import { refuseWhenFull } from "../fetch/disk-need.ts";
+import type { ConversionChange } from "../run-watcher.ts";
 
 /** A run to rebuild, whatever is made anew. */
 export interface RunRebuild {
@@ -34,6 +35,7 @@ export interface RunRebuild {
   readonly onPlan?: (rows: number) => void;
   /** Rows as buckets are done. */
   readonly onRows?: (rows: number, bytes: number) => void;
+  readonly onConversion?: (change: ConversionChange) => void;
 }
 
 /** A run under the lock of its rebuild. */

@@ -74,6 +74,7 @@ export async function rebuildByProfile(job: RunRebuild, profile: AppliedProfile)
   await using rebuild = await openRebuild(job, locked, { badLines: "aside", neededBytes, remaps: true });
   const { journal, converter, duckdb, exactTypes } = rebuild;
   job.onPlan?.(rows);
+  for (const _ of remapped) job.onConversion?.("planned");
   const at = isoOf(job.clock());
   const means = { journal, converter, duckdb, signal: job.signal, final: committed.run.final, at };
   const tables: Manifest["tables"] = { ...committed.tables };
@@ -89,6 +90,7 @@ export async function rebuildByProfile(job: RunRebuild, profile: AppliedProfile)
       rowsOf(holdingsOf(one.table)),
       bytes.reduce((sum, { storedBytes }) => sum + storedBytes, 0),
     );
+    job.onConversion?.("done");
   }
   const state = runState(Object.values(tables).map(({ state }) => state));
   const manifest = await rebuild.commit({ tables, state });

@@ -72,6 +72,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   const { journal, converter, duckdb, exactTypes } = rebuild;
 
   job.onPlan?.(sumOf(buckets, ({ rows }) => rows));
+  for (const _ of buckets) job.onConversion?.("planned");
   let resumedBuckets = 0;
   for (const { table, former, segments } of buckets) {
     signal.throwIfAborted();
@@ -80,6 +81,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     else await converter.convert(journal, run, table, former.bucket, () => segments);
     refuseOtherRows(committed, table, former, parquetOf(journal, table.name, former.bucket, segments).file);
     job.onRows?.(former.rows, former.storedBytes);
+    job.onConversion?.("done");
   }
   const tables: Manifest["tables"] = { ...committed.tables };
   for (const name of names) {

@@ -6,7 +6,7 @@ import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
-import type { RunWatcher } from "../run-watcher.ts";
+import type { ConversionChange, RunWatcher } from "../run-watcher.ts";
 import { type AppliedProfile, rebuildByProfile } from "./rebuild-by-profile.ts";
 import { openRecord, type RebuildScope, removeRecord } from "./rebuild-record.ts";
 import { type RebuildOutcome, rebuildRun } from "./rebuild-run.ts";
@@ -164,6 +164,7 @@ async function rebuildOne(
       ...{ archive, run, tables, clock: wallClock, signal, tool, duckdb, step },
       onPlan: (rows: number) => watcher.expect?.(rows),
       onRows: (rows: number, bytes: number) => watcher.rows?.(rows, bytes),
+      onConversion: (change: ConversionChange) => watcher.conversion?.(change),
     };
     const { manifest, ...made } =
       profile === undefined ? await rebuildRun({ ...job, upTo }) : await rebuildByProfile(job, profile);
