@@ -102,8 +102,8 @@ export async function exportTables(
 }
 
 /**
- * The files that hold a table. Folders are named as readers of Hive's partitions expect it; the columns stay in the
- * files.
+ * The files that hold a table. Names without `=` keep readers from making columns of them: those would be numbers and dates
+ * where ids look like it, and pandas would stop at a column that the files have as text.
  */
 function partsOf(
   session: ExportSession,
@@ -117,9 +117,13 @@ function partsOf(
   }
   return session.runsOf(table).map((run) => {
     const { instanceId, runId } = run;
-    const folders = [`instance_id=${pathName(instanceId)}`, `run_id=${pathName(runId)}`];
-    return { table, run, place: join(out, table.name, ...folders, `part.${ending}`) };
+    return { table, run, place: join(out, table.name, seenName(instanceId), `${seenName(runId)}.${ending}`) };
   });
+}
+
+/** An id as a name that no reader passes over: pyarrow does so with those that begin with `_`. */
+function seenName(id: string): string {
+  return pathName(id).replace(/^_/, "%5F");
 }
 
 /**

@@ -94,7 +94,7 @@ export const exportCommand = commandEntry({
       .addOption(
         new Option(
           "--partition <by>",
-          "run: one file per table and run, as PATH/TABLE/instance_id=…/run_id=…/part.parquet; the columns stay in the files",
+          "run: one file per table and run, as PATH/TABLE/INSTANCE/RUN.parquet",
         ).choices(partitions),
       )
       .option(

@@ -112,7 +112,16 @@ function fingerprintOf(
   const hash = createHash("sha256");
   const add = (...parts: unknown[]) => void hash.update(`${JSON.stringify(parts)}\n`);
   const { format, partition = null, decimals, symbols = null } = one;
-  add("export 1", archive.id, one.out, format, partition, decimals, symbols);
+  // with partitions, the files have had other names
+  add(
+    partition === null ? "export 1" : "export 2",
+    archive.id,
+    one.out,
+    format,
+    partition,
+    decimals,
+    symbols,
+  );
   if (one.with_analytics) add("analytics", instruments?.entries ?? null);
   let isCut = false;
   for (const { name } of chosen) {
