@@ -24,6 +24,11 @@ describe("usage errors exit with 2 and say what to do", () => {
   const cases: [string, string[], string][] = [
     ["an unknown command", ["archiv"], "Did you mean archive?"],
     ["an unknown command below another", ["maintain", "acept"], "Did you mean accept?"],
+    [
+      "one below a command that does something itself",
+      ["serve", "tokn"],
+      "Did you mean `runvault serve token`?",
+    ],
     ["a former name", ["--quiet", "files", "fills", "a/1"], "Run `runvault export --list fills --run a/1`."],
     ["help for a former name", ["help", "info"], "Run `runvault status`."],
     ["a former name with a flag", ["notify", "my job.yaml", "--test"], "check 'my job.yaml' --test-notify`"],

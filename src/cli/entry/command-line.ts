@@ -33,7 +33,7 @@ export async function runCommandLine(
   const debug = argv.includes("--debug");
   const named = namedIn(argv, commands);
   const fail = (error: unknown) =>
-    reportFailure(parseError(error, { argv, command: named }), {
+    reportFailure(parseError(error, { argv, command: named, names: commands.map(({ name }) => name) }), {
       json: argv.includes("--json") || argv.includes(jsonLinesFlag),
       debug,
       hintText,

@@ -1,5 +1,5 @@
 import { readTokenFile } from "../../model/secret-file.ts";
-import type { Job } from "../../pipeline/file/job-schema.ts";
+import { hooks, type Job } from "../../pipeline/file/job-schema.ts";
 import type { Session } from "../process/session.ts";
 
 /** The variables that a job file names hold secrets: addresses of hooks are such as a whole. */
@@ -7,7 +7,7 @@ export function addSecrets({ gateway, notify }: Job, { terminal, scrubber }: Ses
   const names = [
     gateway.token?.kind === "env" ? gateway.token.name : undefined,
     notify.heartbeat?.url_env,
-    notify.webhook?.url_env,
+    ...hooks.map((hook) => notify[hook]?.url_env),
   ];
   for (const name of names) scrubber.add((name === undefined ? "" : (terminal.env[name] ?? "")).trim());
 }

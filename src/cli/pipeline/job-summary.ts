@@ -1,5 +1,5 @@
 import type { JobFile } from "../../pipeline/file/job-files.ts";
-import type { JobExport, JobSchedule } from "../../pipeline/file/job-schema.ts";
+import { hooks, type JobExport, type JobSchedule } from "../../pipeline/file/job-schema.ts";
 
 /** What a job would do, in lines of a word and what it is about; nothing in them comes from the environment. */
 export function jobSummary(file: JobFile, starts: readonly Date[]): string[] {
@@ -80,13 +80,16 @@ function exportText(file: JobFile, { tables, symbols }: JobExport, index: number
 
 function toldText(file: JobFile): string {
   const { notify, metrics } = file.job;
-  const { heartbeat, webhook, command } = notify;
+  const { heartbeat, command } = notify;
   const said = (...path: string[]) => asWritten(file, ...path);
   const parts = [
     heartbeat === undefined ? null : `heartbeat at ${said("notify", "heartbeat", "url_env")}`,
-    webhook === undefined
-      ? null
-      : `webhook at ${said("notify", "webhook", "url_env")} (${listText(file, webhook.on, "notify", "webhook", "on")})`,
+    ...hooks.map((hook) => {
+      const { on } = notify[hook] ?? {};
+      return on === undefined
+        ? null
+        : `${hook} at ${said("notify", hook, "url_env")} (${listText(file, on, "notify", hook, "on")})`;
+    }),
     command === undefined ? null : `program ${asWritten(file, "notify", "command", 0)}`,
     metrics === undefined
       ? null

@@ -5,11 +5,19 @@ import { formerNameError } from "../entry/former-names.ts";
 
 /**
  * What the parser of command lines says, as our own error; anything else as it is. `command` is the one that the line
- * names, if it names one.
+ * names, if it names one; `names` are those of all commands.
  */
 export function parseError(
   thrown: unknown,
-  { argv, command }: { readonly argv: readonly string[]; readonly command: string | undefined },
+  {
+    argv,
+    command,
+    names,
+  }: {
+    readonly argv: readonly string[];
+    readonly command: string | undefined;
+    readonly names: readonly string[];
+  },
 ): unknown {
   if (!(thrown instanceof CommanderError)) return thrown;
   const [, unknown] = /^error: unknown command '(.*)'$/m.exec(thrown.message) ?? [];
@@ -23,6 +31,7 @@ export function parseError(
     hint:
       near ??
       meantChoice(message) ??
+      meantBelow(message, command, names) ??
       helpHint(thrown.code === "commander.unknownCommand" ? undefined : command),
   });
 }
@@ -35,6 +44,14 @@ function meantChoice(message: string): string | null {
   if (given === undefined || choices === undefined) return null;
   const near = nearestName(given, choices.split(", "));
   return near === null ? null : `Did you mean ${near}?`;
+}
+
+/** The command below this one that a word too many may mean. */
+function meantBelow(message: string, command: string | undefined, names: readonly string[]): string | null {
+  const [, given] = /^too many arguments .* got \d+: (.*?)(?:, .*)?\.$/s.exec(message) ?? [];
+  const below = names.filter((name) => name.startsWith(`${command} `));
+  const near = given === undefined ? null : nearestName(`${command} ${given}`, below);
+  return near === null ? null : `Did you mean \`runvault ${near}\`?`;
 }
 
 function helpHint(command: string | undefined): string {

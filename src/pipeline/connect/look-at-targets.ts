@@ -5,7 +5,7 @@ import { readInstruments } from "../../analytics/instruments/read-instruments.ts
 import { exit, RunvaultError } from "../../model/error.ts";
 import { type KeyPath, keyText } from "../../model/yaml/tree.ts";
 import type { JobFile } from "../file/job-files.ts";
-import type { JobExport } from "../file/job-schema.ts";
+import { hooks, type JobExport } from "../file/job-schema.ts";
 import { type Finding, wrong } from "./finding.ts";
 import { lookAtFolder } from "./look-at-folder.ts";
 import { reachAddress } from "./reach-address.ts";
@@ -27,7 +27,7 @@ export interface TargetMeans {
 /** Looks whether everything that a job writes to, tells or reads is there and can be used. Nothing is written or sent. */
 export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<readonly Target[]> {
   const { after, notify, metrics } = file.job;
-  const { heartbeat, webhook, command } = notify;
+  const { heartbeat, command } = notify;
   const looks: Promise<Target>[] = after.exports.map((one, index) =>
     lookAtExport(file, one, ["after", "exports", index, "out"]),
   );
@@ -38,7 +38,10 @@ export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<
   };
   const { env } = means;
   address(["notify", "heartbeat", "url_env"], heartbeat && env[heartbeat.url_env]);
-  address(["notify", "webhook", "url_env"], webhook && env[webhook.url_env]);
+  for (const hook of hooks) {
+    const variable = notify[hook]?.url_env;
+    if (variable !== undefined) address(["notify", hook, "url_env"], env[variable]);
+  }
   if (command !== undefined) looks.push(lookAtCommand(file, command[0] ?? "", means));
   const instruments: readonly (readonly [string | undefined, ...KeyPath])[] = [
     [after.reconcile?.instruments, "after", "reconcile", "instruments"],

@@ -2,11 +2,13 @@ import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { isLoopback } from "../../serve/http/loopback.ts";
 
+const usualPorts = { "http:": 80, "https:": 443, "smtp:": 587, "smtps:": 465 };
+
 /** How long a connection may take. */
 export const reachMs = 10_000;
 
 /**
- * Connects to where an address leads, with TLS for https, and leaves again: nothing is sent. Where a proxy of the environment
+ * Connects to where an address leads, with TLS for https and smtps, and leaves again: nothing is sent. Where a proxy of the environment
  * is in between, to that. Gives why it failed, as a code or a word and never with the host in it; null where it worked.
  */
 export async function reachAddress(
@@ -17,8 +19,8 @@ export async function reachAddress(
   const proxy = proxyFor(url, env);
   const at = proxy ?? url;
   const host = at.hostname.replace(/^\[(.*)\]$/, "$1");
-  const isTls = at.protocol === "https:";
-  const port = at.port === "" ? (isTls ? 443 : 80) : Number(at.port);
+  const isTls = at.protocol === "https:" || at.protocol === "smtps:";
+  const port = at.port === "" ? usualPorts[at.protocol as keyof typeof usualPorts] : Number(at.port);
   const ready = isTls ? "secureConnect" : "connect";
   const socket: Socket = isTls
     ? connectTls({ host, port, ...(/[a-z]/i.test(host) ? { servername: host } : {}) })
@@ -44,7 +46,7 @@ export async function reachAddress(
 /** The proxy that requests to an address go through; null where there is none. This machine itself is asked directly. */
 function proxyFor(url: URL, env: Readonly<Record<string, string | undefined>>): URL | null {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  if (isLoopback(host)) return null;
+  if (isLoopback(host) || url.protocol.startsWith("smtp")) return null;
   const named = (name: string) => env[name] || env[name.toUpperCase()] || "";
   const without = named("no_proxy").split(/[\s,]+/);
   const isExempt = without.some((rule) => {

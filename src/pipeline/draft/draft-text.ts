@@ -70,6 +70,8 @@ export function draftText(settings: DraftSettings, look: GatewayLook): string {
     "# notify:",
     "#   heartbeat: { url_env: HEARTBEAT_URL } # GET of URL/start, then of URL or URL/fail",
     "#   webhook: { url_env: ALERT_URL, on: [worse, mended] }",
+    "#   slack: { url_env: SLACK_URL } # or teams, with the address of a workflow's webhook",
+    "#   mail: { url_env: MAIL_URL, from: runvault@example.com, to: [quant@example.com] } # smtp://…",
     "#   command: [/usr/local/bin/page, --team, quant] # gets the message on standard input; no shell",
     "#   remind: 7d # trouble that goes on is told again after this",
     "",

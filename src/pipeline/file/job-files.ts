@@ -17,7 +17,7 @@ import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 import { uniqueFaults } from "./across-files.ts";
 import { jobFileKind } from "./job-file-kind.ts";
 import { noProfile, readJobProfile } from "./job-profile.ts";
-import { type Job, jobSchema } from "./job-schema.ts";
+import { hooks, type Job, jobSchema } from "./job-schema.ts";
 import type { JobPlace } from "./job-values.ts";
 import { literalSecrets } from "./literal-secrets.ts";
 import { secretWarnings } from "./secret-warnings.ts";
@@ -229,7 +229,7 @@ function namedVariables({ gateway, notify }: Job): JobVariable[] {
   const names = [
     gateway.token?.kind === "env" ? gateway.token.name : undefined,
     notify.heartbeat?.url_env,
-    notify.webhook?.url_env,
+    ...hooks.map((hook) => notify[hook]?.url_env),
   ];
   return names.filter((name) => name !== undefined).map((name) => ({ name, isNeeded: true }));
 }

@@ -22,6 +22,7 @@ import {
   headerName,
   instanceGlob,
   type JobPlace,
+  mailAddress,
   oneOf,
   oneRun,
   placedValues,
@@ -42,6 +43,9 @@ export const jobVersion = 1;
 
 /** What one execution does, as its file says: every default filled in, every path absolute, every value read. */
 export type Job = z.output<ReturnType<typeof jobSchema>>;
+
+/** Those in `notify` that get a message over the network, in the order in which they are reported. */
+export const hooks = ["webhook", "slack", "teams", "mail"] as const;
 
 /** How a job reconciles what it committed. */
 export type JobReconciliation = NonNullable<Job["after"]["reconcile"]>;
@@ -76,7 +80,7 @@ const tables = z.union([z.literal("all"), someOf(oneOf(tableWords), "tables")], 
 
 /** The one schema of a job file: its check, its type, its JSON Schema and its reference are all made from this. */
 export function jobSchema(place: JobPlace) {
-  const { path, modulePath, metricsFile, setVariable, addressVariable } = placedValues(place);
+  const { path, modulePath, metricsFile, setVariable, addressVariable, mailVariable } = placedValues(place);
 
   const token = map({
     file: key(
@@ -387,6 +391,13 @@ export function jobSchema(place: JobPlace) {
     ),
   });
 
+  const on = key(
+    someOf(oneOf(["worse", "mended"]), "worse and mended").default(["worse", "mended"]),
+    "which changes to report: worse, mended",
+    ["worse"],
+  );
+  const hookUrl = key(addressVariable, "environment variable that holds the address", "ALERT_URL");
+
   const notify = map({
     heartbeat: map({
       url_env: key(addressVariable, "environment variable that holds the address", "HEARTBEAT_URL"),
@@ -398,17 +409,40 @@ export function jobSchema(place: JobPlace) {
         examples: [{ url_env: "HEARTBEAT_URL" }],
       }),
     webhook: map({
-      url_env: key(addressVariable, "environment variable that holds the address", "ALERT_URL"),
-      on: key(
-        someOf(oneOf(["worse", "mended"]), "worse and mended").default(["worse", "mended"]),
-        "which changes to report: worse, mended",
-        ["worse"],
-      ),
+      url_env: hookUrl,
+      on,
     })
       .optional()
       .meta({
         description: "POST of a JSON document when something changed",
         examples: [{ url_env: "ALERT_URL" }],
+      }),
+    slack: map({ url_env: hookUrl, on })
+      .optional()
+      .meta({
+        description: "the same as a message in Slack, by an incoming webhook",
+        examples: [{ url_env: "SLACK_URL" }],
+      }),
+    teams: map({ url_env: hookUrl, on })
+      .optional()
+      .meta({
+        description: "the same as a card in Microsoft Teams, by a workflow's webhook",
+        examples: [{ url_env: "TEAMS_URL" }],
+      }),
+    mail: map({
+      url_env: key(
+        mailVariable,
+        "environment variable that holds the mail server, smtp://USER:PASSWORD@HOST:PORT; smtps:// is TLS from the start",
+        "MAIL_URL",
+      ),
+      from: key(mailAddress, "address of the sender", "runvault@example.com"),
+      to: key(someOf(mailAddress, "mail addresses"), "addresses that get it", ["quant@example.com"]),
+      on,
+    })
+      .optional()
+      .meta({
+        description: "the same as a mail",
+        examples: [{ url_env: "MAIL_URL", from: "runvault@example.com", to: ["quant@example.com"] }],
       }),
     command: key(
       z

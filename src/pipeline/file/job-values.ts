@@ -225,7 +225,19 @@ export function placedValues({ folder, env, withoutSecrets = false }: JobPlace) 
       raise("must name a variable that holds an http:// or https:// address", wrongAddress);
     return name;
   });
-  return { path, modulePath, metricsFile, setVariable, addressVariable };
+
+  /** The name of a variable that holds the address of a mail server, with user and password. */
+  const mailVariable = text(variable, variablePattern, (name, raise) => {
+    const value = env[name] ?? "";
+    if (withoutSecrets) return name;
+    if (value === "") raise(mustBeSet, notSet);
+    else if (!/^smtps?:$/.test(URL.parse(value)?.protocol ?? "") || URL.parse(value)?.hostname === "")
+      raise("must name a variable that holds an smtp:// or smtps:// address", {
+        hint: "For example smtp://USER:PASSWORD@mail.example.com:587, with %40 for an @ in USER or PASSWORD.",
+      });
+    return name;
+  });
+  return { path, modulePath, metricsFile, setVariable, addressVariable, mailVariable };
 }
 
 const gatewayMust = "must be an http:// or https:// address without a query";
@@ -250,6 +262,13 @@ export const gatewayAddress = text(
     return value;
   },
   /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/@?#]+(?:\/[^\s?#]*)?$/,
+);
+
+/** A mail address, without a name. */
+export const mailAddress = text(
+  "must be a mail address, such as quant@example.com",
+  /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+$/,
+  (value) => value,
 );
 
 /** The name of a header. */
@@ -278,7 +297,9 @@ export const runGlob = text(
     checkGlob(value, raise);
     const slash = value.indexOf("/");
     if (value.slice(slash + 1) === latestRun)
-      raise("matches no run: only `run` takes `latest`", { hint: "Name the runs by their ids, with * and ?." });
+      raise("matches no run: only `run` takes `latest`", {
+        hint: "Name the runs by their ids, with * and ?.",
+      });
     return { instance: glob(value.slice(0, slash), decoded), run: glob(value.slice(slash + 1)) };
   },
   /^(?!.*\*\*)[^/[\]{}\\!]+\/(?!latest$)[^[\]{}\\!]+$/,

@@ -141,7 +141,7 @@ export type AfterLine = z.infer<typeof afterLineSchema>;
 export const toldLineSchema = z.strictObject({
   kind: z.literal("told"),
   at: instant,
-  to: z.enum(["heartbeat", "webhook", "command", "textfile", "pushgateway"]),
+  to: z.enum(["heartbeat", "webhook", "slack", "teams", "mail", "command", "textfile", "pushgateway"]),
   result: z.enum(["done", "failed"]),
   attempts: count,
   /** Without the address. */

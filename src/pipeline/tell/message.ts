@@ -140,13 +140,13 @@ export function messageOf({ begin, result, changes }: MessageOf, scrubber: Pick<
 /** The message by which `runvault check --test-notify` tries a teller. */
 export function testMessage(begin: Pick<BeginLine, "job" | "host" | "tool">, at: string): Message {
   const { job, host, tool } = begin;
-  return {
+  const message = {
     ...{ version: messageVersion, kind: "test", job, execution: null, host, tool, at },
     ...{ result: "done", exit: exit.done },
     counts: { worse: 0, mended: 0, reminded: 0, troubles: 0 },
     ...{ worse: [], mended: [], reminded: [], runs: [] },
-    text: chatText(`${subject(job, host)}: a test, nothing changed`),
-  };
+  } as const satisfies Omit<Message, "text">;
+  return { ...message, text: chatText(titleOf(message)) };
 }
 
 type Clean = (text: string) => string;
@@ -213,8 +213,10 @@ function runsOf({ worse, mended, reminded }: Changes, clean: Clean): Message["ru
 }
 const rank = { worse: 0, reminded: 1, mended: 2 };
 
-function lineOf(message: Omit<Message, "text">): string {
-  const { job, host, exit: status, counts } = message;
+/** What a message is about, in one line: which job, and how it ended. Not escaped for chats. */
+export function titleOf(message: Omit<Message, "text">): string {
+  const { job, host, exit: status } = message;
+  if (message.kind === "test") return `${subject(job, host)}: a test, nothing changed`;
   const how =
     message.execution === null
       ? status === exit.done
@@ -223,6 +225,11 @@ function lineOf(message: Omit<Message, "text">): string {
       : status === exit.done
         ? "succeeded"
         : `failed with exit status ${status}`;
+  return `${subject(job, host)} ${how}`;
+}
+
+function lineOf(message: Omit<Message, "text">): string {
+  const { counts } = message;
   const part = (word: string, list: Message["worse"], all: number) => {
     if (all === 0) return [];
     const shown = list.slice(0, mostInLine).map(({ text }) => cut(text, longestInLine));
@@ -231,7 +238,7 @@ function lineOf(message: Omit<Message, "text">): string {
   };
   return chatText(
     [
-      `${subject(job, host)} ${how}`,
+      titleOf(message),
       ...part("worse", message.worse, counts.worse),
       ...part("mended, no longer true", message.mended, counts.mended),
       ...part("still wrong", message.reminded, counts.reminded),
@@ -243,8 +250,37 @@ function subject(job: string, host: string): string {
   return ["runvault job", job, "on", host].join(" ");
 }
 
+/** What changed, under headings for people, and what a message says of itself. */
+export interface MessageParts {
+  readonly changes: readonly {
+    readonly heading: string;
+    readonly lines: readonly { readonly text: string; readonly hint: string | null }[];
+  }[];
+  readonly foot: string;
+}
+
+/** The changes of a message, the first `most` of each kind. */
+export function partsOf(message: Message, most: number): MessageParts {
+  const part = (word: string, list: Message["worse"], all: number) => {
+    if (all === 0) return [];
+    const lines = list.slice(0, most).map(({ text, hint }) => ({ text, hint }));
+    const more = all - lines.length;
+    if (more > 0) lines.push({ text: `and ${more} more`, hint: null });
+    return [{ heading: `${word} (${all})`, lines }];
+  };
+  const { counts, execution, tool, at } = message;
+  return {
+    changes: [
+      ...part("Worse", message.worse, counts.worse),
+      ...part("Mended, no longer true", message.mended, counts.mended),
+      ...part("Still wrong", message.reminded, counts.reminded),
+    ],
+    foot: [...(execution === null ? [] : [`execution ${execution}`]), tool, at].join(", "),
+  };
+}
+
 /** A text that chats show as it is: a name from outside makes no link and calls nobody. */
-function chatText(text: string): string {
+export function chatText(text: string): string {
   return text
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")

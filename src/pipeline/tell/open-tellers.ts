@@ -1,21 +1,31 @@
 import type { Scrubber } from "../../model/text/scrubber.ts";
 import { type Nanoseconds, wallClock } from "../../model/time.ts";
-import type { Job } from "../file/job-schema.ts";
+import { hooks, type Job } from "../file/job-schema.ts";
 import type { JobPlace } from "../file/job-values.ts";
+import { mailText } from "./mail-text.ts";
 import type { Message } from "./message.ts";
 import { runCommand } from "./run-command.ts";
+import { sendMail } from "./send-mail.ts";
 import { sendRequest } from "./send-request.ts";
+import { slackMessage } from "./slack-message.ts";
+import { teamsMessage } from "./teams-message.ts";
 import { type TellContext, type Teller, type TellLog, type TellTimes, usualTimes } from "./tell-one.ts";
 import { below, hideAddress, type WebAddress } from "./web-address.ts";
 
 /** Which changes somebody is told of. */
 export type Hears = ReadonlySet<"worse" | "mended">;
 
+/** One who gets a message of what changed. */
+export interface Listener {
+  readonly hears: Hears;
+  teller(message: Message): Teller;
+}
+
 /** Those who are told of a job's executions. */
 export interface Tellers {
   readonly heartbeat: WebAddress | null;
-  readonly webhook: { readonly address: WebAddress; readonly hears: Hears } | null;
-  readonly command: readonly string[] | null;
+  /** Those who get messages. */
+  readonly listeners: readonly Listener[];
   readonly textfile: string | null;
   readonly pushgateway: WebAddress | null;
   readonly times: TellTimes;
@@ -52,13 +62,29 @@ export function openTellers(
   };
   const ofVariable = (words: string, variable: string | undefined) =>
     variable === undefined ? null : address(words, `the variable ${variable}`, env[variable]);
-  const { heartbeat, webhook, command } = notify;
-  const hook = ofVariable("the webhook", webhook?.url_env);
+  const { heartbeat, command, mail } = notify;
+  const forms = {
+    webhook: {
+      words: "the webhook",
+      teller: (to: WebAddress) => postTeller("webhook", to, (message) => message),
+    },
+    slack: { words: "Slack's webhook", teller: (to: WebAddress) => postTeller("slack", to, slackMessage) },
+    teams: { words: "the Teams workflow", teller: (to: WebAddress) => postTeller("teams", to, teamsMessage) },
+    mail: { words: "the mail server", teller: (to: WebAddress) => mailTeller(to, mail!) },
+  };
+  const listeners = hooks.flatMap((hook): Listener[] => {
+    const { words, teller } = forms[hook];
+    const to = ofVariable(words, notify[hook]?.url_env);
+    return to === null ? [] : [{ hears: new Set(notify[hook]!.on), teller: teller(to) }];
+  });
+  if (command !== undefined) {
+    const teller = (message: Message) => commandTeller(command, message, { scrubber, log });
+    listeners.push({ hears: new Set(["worse", "mended"]), teller });
+  }
   const push = address("the Pushgateway", "metrics.pushgateway", metrics?.pushgateway);
   return {
     heartbeat: ofVariable("the heartbeat", heartbeat?.url_env),
-    webhook: hook === null ? null : { address: hook, hears: new Set(webhook?.on) },
-    command: command ?? null,
+    listeners,
     textfile: metrics?.textfile ?? null,
     pushgateway: push === null ? null : below(push, `metrics/job/${name}`),
     ...{ times: { ...usualTimes, ...times }, scrubber, log, clock, signal },
@@ -71,10 +97,19 @@ export function heartbeatTeller(address: WebAddress, beat: "start" | "done" | "f
   return web("heartbeat", to, (signal) => sendRequest(to, { method: "GET" }, signal));
 }
 
-/** A webhook that is to have a message. */
-export function webhookTeller(address: WebAddress, message: Message): Teller {
-  const sent = { method: "POST", body: JSON.stringify(message), type: "application/json" } as const;
-  return web("webhook", address, (signal) => sendRequest(address, sent, signal));
+/** Those who get a message as JSON, in a form of their own. */
+function postTeller(to: Teller["to"], address: WebAddress, formOf: (message: Message) => object) {
+  return (message: Message): Teller => {
+    const sent = { method: "POST", body: JSON.stringify(formOf(message)), type: "application/json" } as const;
+    return web(to, address, (signal) => sendRequest(address, sent, signal));
+  };
+}
+
+function mailTeller(address: WebAddress, { from, to }: NonNullable<Job["notify"]["mail"]>) {
+  return (message: Message): Teller =>
+    web("mail", address, (signal) =>
+      sendMail(address, { from, to, text: mailText(message, { from, to }) }, signal),
+    );
 }
 
 /** A Pushgateway that is to have figures: what is not among them it keeps. */
@@ -84,7 +119,7 @@ export function pushgatewayTeller(address: WebAddress, body: string): Teller {
 }
 
 /** A command that is to have a message. What it prints goes to the log. */
-export function commandTeller(
+function commandTeller(
   command: readonly string[],
   message: Message,
   { scrubber, log }: Pick<TellContext, "scrubber" | "log">,

@@ -91,7 +91,8 @@ function statusError(
 }
 
 /** What undici or Node threw, by its code alone: its words have the host's name. */
-function transportError(thrown: unknown, { words, from }: WebAddress): RunvaultError {
+export function transportError(thrown: unknown, { words, from, url }: WebAddress): RunvaultError {
+  const schemes = url.protocol.startsWith("smtp") ? "smtp or smtps" : "http or https";
   if (thrown instanceof errors.HTTPParserError) {
     return new RunvaultError("refused", `${words} does not speak HTTP`, {
       hint: `Check the port in ${from}, and whether it should be http or https.`,
@@ -105,7 +106,7 @@ function transportError(thrown: unknown, { words, from }: WebAddress): RunvaultE
   }
   if (/^(HPE_|ERR_SSL|EPROTO)/.test(code)) {
     return new RunvaultError("refused", `${words} does not speak this protocol (${code})`, {
-      hint: `Check the port in ${from}, and whether it should be http or https.`,
+      hint: `Check the port in ${from}, and whether it should be ${schemes}.`,
     });
   }
   const why =

@@ -1,8 +1,8 @@
 import type { ToldLine, Trouble } from "../record/job-record.ts";
 import { type Changes, type Heard, troublesTold } from "./changes.ts";
 import { type MessageOf, messageOf } from "./message.ts";
-import { commandTeller, type Hears, type Tellers, webhookTeller } from "./open-tellers.ts";
-import { type TellContext, type Teller, tellOne, wholeTime } from "./tell-one.ts";
+import type { Hears, Tellers } from "./open-tellers.ts";
+import { type TellContext, tellOne, wholeTime } from "./tell-one.ts";
 
 /** What came of telling, for the record. */
 export interface ToldChanges {
@@ -12,7 +12,7 @@ export interface ToldChanges {
 }
 
 /**
- * Tells webhook and command of changes, side by side; nothing where nothing changed that they are to hear of. Never throws,
+ * Tells those who get messages of changes, side by side; nothing where nothing changed that they are to hear of. Never throws,
  * and takes about a minute at most. For what an execution found out there is `tellEnd`; this is for what is known without
  * one, such as a job file that can no longer be read: `begin.id` is null then.
  */
@@ -23,25 +23,17 @@ export async function tellChanges(tellers: Tellers, changed: MessageOf): Promise
 
 /** The same within a time that is somebody else's. */
 export async function tellListeners(
-  { webhook, command, scrubber, log }: Pick<Tellers, "webhook" | "command" | "scrubber" | "log">,
+  { listeners, scrubber }: Pick<Tellers, "listeners" | "scrubber">,
   changed: MessageOf,
   context: TellContext,
 ): Promise<ToldChanges> {
   const { changes, result } = changed;
-  const listeners: { readonly hears: Hears; readonly told: Promise<ToldLine> | null }[] = [];
-  const listen = (hears: Hears, teller: (message: ReturnType<typeof messageOf>) => Teller) => {
+  const telling = listeners.map(({ hears, teller }) => {
     const heard = changesFor(changes, hears);
     const isNews = heard.worse.length + heard.mended.length + heard.reminded.length > 0;
-    const told = isNews
-      ? tellOne(teller(messageOf({ ...changed, changes: heard }, scrubber)), context)
-      : null;
-    listeners.push({ hears, told });
-  };
-  if (webhook !== null) listen(webhook.hears, (message) => webhookTeller(webhook.address, message));
-  if (command !== null) {
-    listen(new Set(["worse", "mended"]), (message) => commandTeller(command, message, { scrubber, log }));
-  }
-  const lines = await Promise.all(listeners.map(({ told }) => told));
+    return isNews ? tellOne(teller(messageOf({ ...changed, changes: heard }, scrubber)), context) : null;
+  });
+  const lines = await Promise.all(telling);
   const heard = (change: "worse" | "mended"): boolean | null => {
     if (listeners.length === 0) return null;
     const wanting = lines.filter((_, index) => listeners[index]!.hears.has(change));

@@ -1,13 +1,7 @@
 import { isoOf } from "../../model/time.ts";
 import type { BeginLine, ToldLine } from "../record/job-record.ts";
 import { testMessage } from "./message.ts";
-import {
-  commandTeller,
-  heartbeatTeller,
-  pushgatewayTeller,
-  type Tellers,
-  webhookTeller,
-} from "./open-tellers.ts";
+import { heartbeatTeller, pushgatewayTeller, type Tellers } from "./open-tellers.ts";
 import { type Teller, tellOne, wholeTime } from "./tell-one.ts";
 import { textfileTest } from "./write-textfile.ts";
 
@@ -19,7 +13,7 @@ export async function tellTest(
   tellers: Tellers,
   begin: Pick<BeginLine, "job" | "host" | "tool">,
 ): Promise<readonly ToldLine[]> {
-  const { heartbeat, webhook, command, textfile, pushgateway } = tellers;
+  const { heartbeat, listeners, textfile, pushgateway } = tellers;
   using time = wholeTime(tellers.times, tellers.signal);
   const context = { ...tellers, signal: time.signal };
   const message = testMessage(begin, isoOf(tellers.clock()));
@@ -32,8 +26,7 @@ export async function tellTest(
       ),
     );
   }
-  if (webhook !== null) told.push(tell(webhookTeller(webhook.address, message)));
-  if (command !== null) told.push(tell(commandTeller(command, message, tellers)));
+  for (const { teller } of listeners) told.push(tell(teller(message)));
   if (textfile !== null) told.push(tell(textfileTest(textfile)));
   // without figures the Pushgateway keeps those that it has
   if (pushgateway !== null) told.push(tell(pushgatewayTeller(pushgateway, "")));
