@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { MetricsDocument } from "../../src/analytics/metrics/metrics-document.ts";
 import { run, start } from "../fixtures/command/command-process.ts";
 import { builtMain, inProject } from "../fixtures/command/project.ts";
 import { goldenPython, requires } from "../fixtures/command/requirement.ts";
@@ -110,6 +111,12 @@ const textOf = (outputs: readonly z.infer<typeof outputSchema>[] | undefined) =>
 
 const cellsWithout = ["parameters", "connect"];
 
+/** The code of some cells of a notebook, but for what it shows. */
+function cellsOf(name: string, ...ids: readonly string[]): string {
+  const { cells } = notebookSchema.parse(JSON.parse(readFileSync(inProject("notebooks", name), "utf8")));
+  return ids.map((id) => [cells.find((cell) => cell.id === id)!.source].flat().join("")).join("\n");
+}
+
 describe.skipIf(!requires("kernel"))("from a clean kernel, over a fresh archive,", () => {
   test.each(notebooks)(
     "%s shows something in each of its cells, and charts that can be drawn",
@@ -124,6 +131,21 @@ describe.skipIf(!requires("kernel"))("from a clean kernel, over a fresh archive,
         .flat()
         .flatMap(({ data }) => data?.["application/vnd.vegalite.v5+json"] ?? []);
       expect(charts).toHaveLength(name === "factor-study.ipynb" ? 0 : 1);
+      // nbconvert, and whatever else draws no vega-lite, shows these
+      const drawings = [...outputs.values()].flat().flatMap(({ data }) => data?.["image/svg+xml"] ?? []);
+      expect(drawings).toHaveLength(charts.length);
+      for (const drawing of drawings) {
+        const svg = [drawing].flat().join("");
+        const points = [...svg.matchAll(/<polyline points="([^"]+)"/g)].map(([, line]) => line!.split(" "));
+        expect(points.length).toBeGreaterThan(1);
+        expect(svg).not.toMatch(/nan|inf/i);
+        const height = Number(/viewBox="0 0 810 (\d+)"/.exec(svg)![1]);
+        const isInside = (point: string) => {
+          const [x, y] = point.split(",").map(Number) as [number, number];
+          return x >= 0 && x <= 810 && y >= 0 && y <= height;
+        };
+        for (const line of points) expect(line.filter((point) => !isInside(point))).toEqual([]);
+      }
       for (const chart of charts) {
         const view = new View(parse(compile(chart as Parameters<typeof compile>[0]).spec), {
           renderer: "none",
@@ -133,6 +155,48 @@ describe.skipIf(!requires("kernel"))("from a clean kernel, over a fresh archive,
       }
     },
   );
+
+  test("SQL and polars join fills to the same bars: the last that had closed", async () => {
+    const costs = async (name: string) => {
+      const text = textOf((await executed(join(folder, name))).get("on-bars"));
+      const rows = text.matchAll(/(BTC-PERP\S*)[\s┆]+(BUY|SELL)[\s┆]+(\d+)[\s┆]+(-?[\d.]+)/g);
+      return [...rows].map(([, symbol, side, fills, cost]) => [symbol, side, Number(fills), Number(cost)]);
+    };
+    const sql = await costs("one-run.ipynb");
+    expect(sql).toHaveLength(4);
+    expect(await costs("factor-study.ipynb")).toEqual(sql);
+    const code = cellsOf("one-run.ipynb", "parameters", "connect", "on-bars");
+    const { stdout } = await promisify(execFile)(
+      "python3",
+      [
+        "-c",
+        `${code}\nprint((on_bars["closed"] <= on_bars["ts_event"]).all(), on_bars["closed"].notna().mean() > 0.9)`,
+      ],
+      { cwd: folder },
+    );
+    expect(stdout).toBe("True True\n");
+  });
+
+  test("the figures of a run's notebook are those of `runvault metrics` and of the report", async () => {
+    const named = "alpha-1/2022-01-01-001";
+    const { stdout } = await run(["metrics", named, "--archive", archive, "--json"]);
+    const { runs } = JSON.parse(stdout) as MetricsDocument;
+    const sections = runs[0]!.sections;
+    const [own] = sections.find(({ title }) => title === "Performance")!.groups;
+    const expected = Object.entries(own!.figures).flatMap(([name, { value }]) =>
+      value === null ? [] : [[name, Number(value)] as const],
+    );
+    const code = cellsOf("one-run.ipynb", "parameters", "connect", "performance");
+    const print = "print(figures.set_index('metric')['value'].dropna().to_json(double_precision=15))";
+    const told = await promisify(execFile)("python3", ["-c", `${code}\n${print}`], { cwd: folder });
+    const seen = JSON.parse(told.stdout) as Record<string, number>;
+    expect(expected.length).toBeGreaterThan(20);
+    for (const [name, value] of expected)
+      expect([name, seen[name]]).toEqual([name, expect.closeTo(value, 9)]);
+    const page = await readFile(join(folder, "report.html"), "utf8");
+    const [, sharpe = ""] = /<dt>Sharpe<\/dt><dd><span class="value">([^<]+)</.exec(page) ?? [];
+    expect(Number(sharpe.replace("−", "-"))).toBeCloseTo(seen.sharpe!, 2);
+  });
 
   test("live against backtest finds the fill that was lost, and the two basis points", async () => {
     const outputs = await executed(join(folder, "live-against-backtest.ipynb"));
