@@ -188,6 +188,14 @@ describe("the text", () => {
   });
 });
 
+test("a terminal of 40 columns has no longer line of the text", async () => {
+  const args = ["metrics", "--archive", join(folder, "archive"), ...runs];
+  const { status, stdout } = await runInside(args, { columns: 40, stdoutIsTerminal: true });
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^ {2}(?=\S).*\n {4}SIMEX/m);
+  expect(stdout.split("\n").filter((line) => line.length > 40)).toEqual([]);
+});
+
 describe("wrong usage is refused with what is right", () => {
   test.each([
     [["--session", "utcc"], "did you mean utc?"],

@@ -14,7 +14,7 @@ export const demoCommand = commandEntry({
     command
       .description(
         "Archives four runs of a simulated gateway, proves and queries them, and prints each command that it runs. Leaves the " +
-          "archive, an HTML page and a Jupyter notebook of one run, and says where they are. Takes about half a minute and " +
+          "archive, an HTML page and a Jupyter notebook of one run, and says where they are. Takes about a minute and " +
           "needs no network.",
       )
       .option("--keep <dir>", "leave everything in DIR, a new or empty folder (default: a temporary folder)")
