@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import type { Came } from "../../src/extract/plan/row-key.ts";
 import { probe, rowsWithin, type TableAsks } from "../../src/extract/plan/table-asks.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { run, world } from "../fixtures/archive/table-world.ts";
@@ -66,7 +67,7 @@ it("the caller hears how many rows a probe or a small answer brought, and of wha
   const came: unknown[] = [];
   const heard = {
     ...asks,
-    onCame: (_: TableAsks, window: object, rows: number) => came.push({ ...window, rows }),
+    onCame: (_: TableAsks, { from, to, rows }: Came) => came.push({ from, to, rows }),
   };
   await probe(heard, within);
   await rowsWithin(heard, within);

@@ -18,6 +18,9 @@ export const evidenceSchema = z.strictObject({
   /** `ts_event` of the first row and of the last, where they are known. */
   first: bound.nullable(),
   last: bound.nullable(),
+  /** What tells the first row from others of its instant, and the last: its seq, or its row hash where it came without one. */
+  firstKey: z.string().optional(),
+  lastKey: z.string().optional(),
   /** The row hash of rows that came and are not here any more; null of a count. */
   hash: z.string().nullable(),
   /** The storage version under which that was so; null where there was none. */

@@ -109,8 +109,8 @@ export function windowOf({ from, to }: Evidence): Window {
   return { from: BigInt(from), to: BigInt(to) };
 }
 
-function keyOf({ by, from, to, hash, version, isOlder }: Evidence): string {
-  return JSON.stringify([by, from, to, hash, version, isOlder]);
+function keyOf({ by, from, to, firstKey, lastKey, hash, version, isOlder }: Evidence): string {
+  return JSON.stringify([by, from, to, firstKey, lastKey, hash, version, isOlder]);
 }
 
 /** The most of both. */

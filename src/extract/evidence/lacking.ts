@@ -29,8 +29,19 @@ export async function lacking(
     if (isLess(found, judged)) lacks.push({ seen, here: found });
     else if (needsHash(found, judged, version) && (await here.hashWithin(window)) !== judged.hash)
       lacks.push({ seen, here: found });
+    else if (!(await areEndsHere(judged, here))) lacks.push({ seen, here: found });
   }
   return lacks;
+}
+
+/** Whether the very rows are here that were the first and the last of those seen, as far as that is known. */
+async function areEndsHere({ first, firstKey, last, lastKey }: Evidence, here: LookedAt): Promise<boolean> {
+  for (const [ts, key] of [
+    [first, firstKey],
+    [last, lastKey],
+  ] as const)
+    if (ts != null && key !== undefined && !(await here.has(BigInt(ts), key))) return false;
+  return true;
 }
 
 /** What was seen up to the horizon: of a window with rows behind it the first row; undefined where that lies there too. */

@@ -3,7 +3,7 @@ import type { Entry } from "../../archive/write/journal.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
-import type { Window } from "../plan/held-window.ts";
+import type { Came } from "../plan/row-key.ts";
 import { EvidenceRecord, isNewVersion } from "./evidence-record.ts";
 
 /** What a command was told and brought of each table of one run. It outlives an attempt at the run that begins anew. */
@@ -66,15 +66,22 @@ export class RunEvidence {
   }
 
   /** Takes note of rows that were sent and are not kept: so many from the first instant of a window to its last. */
-  sent(table: TableName, { from, to }: Window, rows: number): void {
+  sent(table: TableName, { from, to, rows, firstKey, lastKey }: Came): void {
     const ends = { first: from.toString(), last: (to - 1n).toString() };
     // what is known to begin or end with a row has it already
     const isKnown = this.of(table).items.some(
-      ({ first, last, version }) => version === this.version && (first === ends.first || last === ends.last),
+      (item) =>
+        item.version === this.version &&
+        ((item.first === ends.first && item.firstKey === firstKey) ||
+          (item.last === ends.last && item.lastKey === lastKey)),
     );
     if (rows === 1 && isKnown) return;
-    const seen = { from: ends.first, to: to.toString(), rows, ...ends, hash: null, version: this.version };
-    this.of(table).learn({ by: "brought", ...seen });
+    this.of(table).learn({
+      ...{ by: "brought", from: ends.first, to: to.toString(), rows, ...ends },
+      ...(firstKey === undefined ? {} : { firstKey }),
+      ...(lastKey === undefined ? {} : { lastKey }),
+      ...{ hash: null, version: this.version },
+    });
   }
 
   /** What is to stand in the journal ahead of its next entry. */

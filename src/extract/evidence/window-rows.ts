@@ -5,8 +5,8 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { lineHash } from "../../row/row-hash.ts";
 import { comparableLine } from "../../row/same-line.ts";
-import { withoutSeq } from "../plan/full-scan.ts";
 import { type HeldWindow, heldWindows, type Window, windowKey } from "../plan/held-window.ts";
+import { rowKey, withoutSeq } from "../plan/row-key.ts";
 import { eachLine, timeOf } from "../plan/table-asks.ts";
 import type { RowsHere } from "./evidence-record.ts";
 
@@ -15,15 +15,23 @@ export interface LookedAt {
   within(window: Window, withEnds: boolean): Promise<RowsHere>;
   /** The row hash of the rows in a window, each counted once. */
   hashWithin(window: Window): Promise<string>;
+  /** Whether the row of that time and key is among them; true where rows of its window were set aside. */
+  has(ts: Nanoseconds, key: string): Promise<boolean>;
 }
 
-type Ends = Pick<RowsHere, "first" | "last">;
+/** The first and last time of all that is held, and the seq of those rows. */
+export interface EndsHere extends Pick<RowsHere, "first" | "last"> {
+  readonly firstSeq?: string | undefined;
+  readonly lastSeq?: string | undefined;
+}
 
 /** Rows of some text. */
 export interface TextRows extends RowsHere {
   /** How many they are where each counts once, and the row hash of those. */
   readonly distinct: number;
   readonly hash: string;
+  readonly firstKey: string | undefined;
+  readonly lastKey: string | undefined;
 }
 
 /** The rows that are here of one table, looked at by window. */
@@ -31,10 +39,11 @@ export class WindowRows {
   readonly #table: Table;
   readonly #held: Readonly<HeldTable>;
   readonly #read: (segment: Segment) => Promise<Buffer>;
-  readonly #ends: () => Ends;
+  readonly #ends: () => EndsHere;
   readonly #isKeyed: boolean;
   /** What was read: the text of a segment stays as it is. */
   readonly #known = new Map<string, TextRows>();
+  readonly #keys = new Map<string, ReadonlySet<string | undefined>>();
 
   /**
    * `isKeyed` says that rows came with a seq; rows without one are told apart by all else. `ends` gives the first and last time
@@ -45,7 +54,7 @@ export class WindowRows {
     held: Readonly<HeldTable>,
     read: (segment: Segment) => Promise<Buffer>,
     isKeyed: boolean,
-    ends: () => Ends,
+    ends: () => EndsHere,
   ) {
     this.#isKeyed = isKeyed;
     this.#table = table;
@@ -61,7 +70,36 @@ export class WindowRows {
     return {
       within: (window, withEnds) => this.#within(all, window, withEnds),
       hashWithin: async (window) => (await this.textRows(overlapping(all, window), window)).hash,
+      has: (ts, key) => this.#has(all, ts, key),
     };
+  }
+
+  async #has(all: readonly HeldWindow[], ts: Nanoseconds, key: string): Promise<boolean> {
+    const { first, firstSeq, last, lastSeq } = this.#ends();
+    const isEnd = (ts === first && key === firstSeq) || (ts === last && key === lastSeq);
+    if (this.#isKeyed && isEnd) return true;
+    const windows = overlapping(all, { from: ts, to: ts + 1n });
+    if (windows.some((held) => asideIn(held) > 0)) return true;
+    for (const segment of windows.flatMap(({ segments }) => segments))
+      if ((await this.#keysAt(segment, ts)).has(key)) return true;
+    return false;
+  }
+
+  /** The keys of a segment's rows at one instant. Lines that do not name it are not parsed. */
+  async #keysAt(segment: Segment, ts: Nanoseconds): Promise<ReadonlySet<string | undefined>> {
+    const name = `${segment.file} ${ts}`;
+    const known = this.#keys.get(name);
+    if (known !== undefined || segment.rows === 0) return known ?? new Set();
+    const text = await this.#read(segment);
+    const keys = new Set<string | undefined>();
+    for (let at = text.indexOf(`${ts}`); at >= 0; ) {
+      const end = (text.indexOf(newline, at) + 1 || text.byteLength + 1) - 1;
+      const line = text.toString("utf8", text.lastIndexOf(newline, at) + 1, end);
+      if (timeOf(line) === `${ts}`) keys.add(rowKey(this.#table, this.#isKeyed, line));
+      at = text.indexOf(`${ts}`, end);
+    }
+    this.#keys.set(name, keys);
+    return keys;
   }
 
   /**
@@ -79,7 +117,10 @@ export class WindowRows {
     const filled = windows.filter((held) => held.rows > 0);
     if (!withEnds || filled.length === 0 || windows.some((held) => asideIn(held) > 0))
       return { rows, first: undefined, last: undefined };
-    if (windows.length === all.length && windows.every(isInside)) return { rows, ...this.#ends() };
+    if (windows.length === all.length && windows.every(isInside)) {
+      const { first, last } = this.#ends();
+      return { rows, first, last };
+    }
     const { first } = await this.textRows([filled[0]!], window);
     const { last } = await this.textRows([filled.at(-1)!], window);
     return { rows, first, last };
@@ -99,6 +140,8 @@ export class WindowRows {
     let rows = 0;
     let first: Nanoseconds | undefined;
     let last: Nanoseconds | undefined;
+    let firstLine = "";
+    let lastLine = "";
     const turns = new Turns();
     for (const segment of held.flatMap(({ segments }) => segments)) {
       if (segment.rows === 0) continue;
@@ -110,14 +153,16 @@ export class WindowRows {
         // a line that tells no time is none of the rows that are told apart here
         if (ts === undefined || ts < window.from || ts >= window.to) continue;
         rows++;
-        if (first === undefined || ts < first) first = ts;
-        if (last === undefined || ts > last) last = ts;
+        if (first === undefined || ts < first) [first, firstLine] = [ts, line];
+        if (last === undefined || ts > last) [last, lastLine] = [ts, line];
         const told = comparableLine(this.#table, line);
         hashes.add(lineHash(this.#isKeyed ? told : withoutSeq(told)));
       }
     }
     const sum = [...hashes].reduce((sum, hash) => sum + hash, 0n);
-    return { rows, first, last, distinct: hashes.size, hash: sum.toString() };
+    const keyOf = (line: string) => (rows === 0 ? undefined : rowKey(this.#table, this.#isKeyed, line));
+    const keys = { firstKey: keyOf(firstLine), lastKey: keyOf(lastLine) };
+    return { rows, first, last, ...keys, distinct: hashes.size, hash: sum.toString() };
   }
 
   /** What is here of some segments, window by window. */
@@ -131,6 +176,8 @@ export class WindowRows {
     return found;
   }
 }
+
+const newline = 10;
 
 function overlapping(all: readonly HeldWindow[], { from, to }: Window): HeldWindow[] {
   return all.filter((held) => held.from < to && held.to > from);

@@ -1,5 +1,5 @@
 import { RunvaultError } from "../../model/error.ts";
-import type { FilterName } from "../../model/profile/table.ts";
+import type { FilterName, Table } from "../../model/profile/table.ts";
 import { rowsMissing } from "../../model/rows-missing.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
@@ -8,7 +8,8 @@ import { OutsideBounds, outsideWindow } from "../plan/coarse-bounds.ts";
 import type { Window } from "../plan/held-window.ts";
 import { bagOfRows, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
 import { listedFilters } from "../plan/listed-filters.ts";
-import { behindStep, routeOf } from "../plan/route.ts";
+import { behindStep, routeOf, type SeqNumbers } from "../plan/route.ts";
+import { type Came, rowKey } from "../plan/row-key.ts";
 import {
   askSmall,
   eachLine,
@@ -136,11 +137,12 @@ async function* sortedCuts(
   let limit: number | undefined;
   /** Holds an answer against the group it was asked for: whether it has others behind that one. */
   const hasSeveral = (ended: boolean): boolean => {
-    const { rows, first, firstRows } = text.answer;
+    const { rows, first, firstRows, firstKeys } = text.answer;
     const several = rows > firstRows;
     if (held !== undefined && (ended || several)) {
-      if (first !== held.ts || firstRows < held.rows) {
-        work.onLost?.(table.name, { from: held.ts, to: held.ts + 1n }, held.rows);
+      const isOther = firstRows === held.rows && firstKeys !== held.keys;
+      if (first !== held.ts || firstRows < held.rows || isOther) {
+        work.onLost?.(table.name, held.came);
         throw vanished(slice, held.ts);
       }
     }
@@ -183,10 +185,13 @@ async function* sortedCuts(
     if (several || held === undefined || rows > held.rows) {
       // more than one group, the first look at this one, or more of it than before: is there anything behind?
       const isLimited = limit !== undefined && rows + doubled >= leastLimit;
-      const lines = numbers === "given" ? undefined : bagOfText(text.lastGroup());
+      const group = text.lastGroup();
+      const lines = numbers === "given" ? undefined : bagOfText(group);
       const isTorn =
         !several && held?.lines !== undefined && (held.isTorn || !isWithinBag(held.lines, lines!));
-      held = { ...text.dropLastGroup()!, answerRows: rows, ms: asker.ms, isLimited, lines, isTorn };
+      const dropped = text.dropLastGroup()!;
+      const came = cameOf(table, numbers, dropped, group);
+      held = { ...dropped, came, answerRows: rows, ms: asker.ms, isLimited, lines, isTorn };
       ask = held.ts;
       // a limit that was raised stays, for with a lower one the group may come short
       if (!several && takesLimit) limit = Math.max(leastLimit, rows * 4);
@@ -262,6 +267,9 @@ async function isWholeBehind(
 interface HeldGroup {
   readonly ts: Nanoseconds;
   readonly rows: number;
+  /** What tells its rows by their seq from others. */
+  readonly keys: number;
+  readonly came: Came;
   readonly answerRows: number;
   /** How long that answer took to arrive. */
   readonly ms: number | undefined;
@@ -270,6 +278,20 @@ interface HeldGroup {
   readonly lines: LineBag | undefined;
   /** An answer before had some that a larger one left out. */
   readonly isTorn: boolean;
+}
+
+function cameOf(
+  table: Table,
+  numbers: SeqNumbers,
+  { ts, rows }: { readonly ts: Nanoseconds; readonly rows: number },
+  group: Buffer,
+): Came {
+  const lines = linesOf(group);
+  const isOf = (line: Buffer) => timeOf(line.toString("utf8")) === `${ts}`;
+  const keyOf = (line: Buffer | undefined) =>
+    line && rowKey(table, numbers === "given", line.toString("utf8"));
+  const keys = { firstKey: keyOf(lines.find(isOf)), lastKey: keyOf(lines.findLast(isOf)) };
+  return { from: ts, to: ts + 1n, rows, ...keys };
 }
 
 /** Rows that can only be asked for together: those of one timestamp, or one unit of bounds, unless lines that are no rows join several. */
@@ -294,7 +316,7 @@ async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promis
 }
 
 function asksOf({ run, table }: Slice, { source, retry, signal, onLost }: SliceWork): TableAsks {
-  const onCame: TableAsks["onCame"] = (asks, window, rows) => onLost?.(asks.table.name, window, rows);
+  const onCame: TableAsks["onCame"] = (asks, came) => onLost?.(asks.table.name, came);
   return { source, run, table, retry, signal, onCame };
 }
 

@@ -43,6 +43,8 @@ export interface AnswerStats {
   isRowFirst: boolean;
   /** Rows at `first`; all rows where there is no second timestamp. */
   firstRows: number;
+  /** What tells these rows by their seq from others, in their order. */
+  firstKeys: number;
   /** Rows that were left out, for they lie beyond bounds that were not asked for. */
   leftOut: number;
   /** Lines that were left out because they repeat the line before them. */
@@ -111,6 +113,8 @@ export class SegmentBuilder {
   #searched = 0;
   #rows = 0;
   #groupRows = 0;
+  /** What tells its rows by their seq from others. */
+  #groupKeys = 0;
   /** Lines at the end of the last group that are no rows: the next row joins the group whatever its timestamp. */
   #groupTail = 0;
   /** Where the last group has to be asked for: its first row's ts_event, or the answer's start ahead of which no row came. */
@@ -232,10 +236,10 @@ export class SegmentBuilder {
    * nothing about whether these are all. Gives the timestamp to ask again from, with the rows forgotten; undefined when
    * the answer brought none.
    */
-  dropLastGroup(): { ts: Nanoseconds; rows: number } | undefined {
+  dropLastGroup(): { ts: Nanoseconds; rows: number; keys: number } | undefined {
     this.#cutBack(this.#scanned);
     if (this.#groupRows === 0) return undefined;
-    const dropped = { ts: this.#groupTs(), rows: this.#groupRows };
+    const dropped = { ts: this.#groupTs(), rows: this.#groupRows, keys: this.#groupKeys };
     this.#cutBack(this.#groupStart);
     this.#rows -= this.#groupRows;
     this.totalRows -= this.#groupRows;
@@ -375,6 +379,10 @@ export class SegmentBuilder {
         this.#lastLow = this.#key.tsLow;
         this.#lastSeqHigh = this.#key.seqHigh;
         this.#lastSeqLow = this.#key.seqLow;
+        this.#groupKeys = Math.imul(
+          Math.imul(this.#groupKeys ^ this.#lastSeqHigh, 31) ^ this.#lastSeqLow,
+          mixer,
+        );
         this.#groupTail = 0;
       } else {
         this.#setAside(at, lineEnd);
@@ -389,7 +397,10 @@ export class SegmentBuilder {
       this.totalRows++;
       if (length > this.#groupLongest) this.#groupLongest = length;
       this.answer.rows++;
-      if (this.#inFirstGroup) this.answer.firstRows++;
+      if (this.#inFirstGroup) {
+        this.answer.firstRows++;
+        this.answer.firstKeys = this.#groupKeys;
+      }
     }
   }
 
@@ -484,7 +495,7 @@ export class SegmentBuilder {
     this.#isNumbered = false;
     this.#hasOdd = false;
     this.#groupStart = start;
-    this.#groupRows = 0;
+    this.#groupRows = this.#groupKeys = 0;
     this.#groupTail = 0;
     this.#longest = Math.max(this.#longest, this.#groupLongest);
     this.#groupLongest = 0;
@@ -701,6 +712,8 @@ export class SegmentBuilder {
 /** Room that is held ahead of lines that are read, for numbers of groups of one row. */
 const leastRoom = 32;
 const zero = 48;
+/** An odd number with many bits, which spreads those of a seq. */
+const mixer = 0x9e3779b1;
 
 function isAhead(high: number, low: number, of: Instant): boolean {
   return high < of.high || (high === of.high && low < of.low);
@@ -715,7 +728,7 @@ function stepOf(high: number, low: number, step: number): Instant {
 
 function emptyAnswer(): AnswerStats {
   return {
-    ...{ rows: 0, first: undefined, isRowFirst: false, firstRows: 0 },
+    ...{ rows: 0, first: undefined, isRowFirst: false, firstRows: 0, firstKeys: 0 },
     ...{ leftOut: 0, doubled: 0, isJoined: false },
   };
 }

@@ -4,6 +4,7 @@ import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { AskedRun, HistorySource } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
+import type { Came } from "../plan/row-key.ts";
 import type { SeenSource } from "../proof/seen-source.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 
@@ -39,7 +40,7 @@ export interface SliceWork {
   /** Takes note of every answer that ended whole. */
   readonly seen: SeenSource;
   /** Hears of rows that came and that the slice fails without. */
-  readonly onLost?: ((table: TableName, window: Window, rows: number) => void) | undefined;
+  readonly onLost?: ((table: TableName, came: Came) => void) | undefined;
 }
 
 /** What a slice gives as it is fetched: its segments in order, and at last what it came to. */

@@ -10,6 +10,7 @@ import { segmentsOf } from "../fetch/fetch-slice.ts";
 import type { FetchedSegment, OpenEnd, SliceWork } from "../fetch/slice.ts";
 import type { Window } from "./held-window.ts";
 import { routeOf } from "./route.ts";
+import { rowKey, withoutSeq } from "./row-key.ts";
 import { eachLine, isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
 
 /** The bounds of a full scan's first try: none, but for the horizon of a run that goes on. */
@@ -22,6 +23,9 @@ export interface FullScan {
   readonly record: ScanRecord;
   /** Rows without those that came twice, where no seq tells: the least that the table holds. */
   readonly distinctRows: number;
+  /** Of its first row and its last. */
+  readonly firstKey: string | undefined;
+  readonly lastKey: string | undefined;
 }
 
 /**
@@ -40,8 +44,11 @@ export async function scanTable(
   const isKeyed = routeOf(work.source, table).numbers === "given";
   let rows = 0;
   let distinctRows = 0;
-  let first: string | null = null;
-  let last: string | null = null;
+  let ends: { readonly first: TimedLine; readonly last: TimedLine } | undefined;
+  const keysNow = () => ({
+    firstKey: ends && rowKey(table, isKeyed, ends.first.line),
+    lastKey: ends && rowKey(table, isKeyed, ends.last.line),
+  });
   const add = async ({ draft, text, release }: FetchedSegment) => {
     try {
       // as conversion leaves the lines that are stored
@@ -49,8 +56,8 @@ export async function scanTable(
       rows += draft.rows;
       distinctRows += isKeyed ? draft.rows : await distinctLines(text);
       work.seen.sawLine(table.name, draft.longestLine);
-      first ??= await firstTime(text);
-      last = (await lastTime(text)) ?? last;
+      const [first, last] = [ends?.first ?? (await firstTimed(text)), await lastTimed(text)];
+      if (first !== null && last !== null) ends = { first, last };
     } finally {
       release();
     }
@@ -58,12 +65,12 @@ export async function scanTable(
   const openEnds: ScanRecord["openEnds"] = [];
   const slice = { run, table, bucket: "", expected: undefined };
   const passOver = async ({ from, to }: Window): Promise<void> => {
-    const before = { rows, distinctRows, first, last, hash: hash.copy() };
+    const before = { rows, distinctRows, ends, hash: hash.copy() };
     try {
       for await (const event of segmentsOf({ ...slice, from, to }, { ...work, countRows: undefined })) {
         if (event.kind === "segment") await add(event);
         else if (event.kind === "restart") {
-          ({ rows, distinctRows, first, last } = before);
+          ({ rows, distinctRows, ends } = before);
           hash = before.hash.copy();
         } else if (event.kind === "end" && event.openEnd !== null) openEnds.push(recordOf(event.openEnd));
       }
@@ -81,20 +88,22 @@ export async function scanTable(
     for (const window of windows) await passOver(window);
   } catch (error) {
     // what came of a pass that fails came all the same
-    if (first !== null && last !== null)
-      work.onLost?.(table.name, { from: BigInt(first), to: BigInt(last) + 1n }, distinctRows);
+    if (ends !== undefined) {
+      const window = { from: BigInt(ends.first.time), to: BigInt(ends.last.time) + 1n };
+      work.onLost?.(table.name, { ...window, rows: distinctRows, ...keysNow() });
+    }
     throw error;
   }
   const record = {
     rows,
-    first,
-    last,
+    first: ends?.first.time ?? null,
+    last: ends?.last.time ?? null,
     sha256: hash.digest("hex"),
     until: until?.toString() ?? null,
     ...work.seen.answersOf(table.name),
     openEnds,
   };
-  return { record, distinctRows };
+  return { record, distinctRows, ...keysNow() };
 }
 
 /** How many lines there are, of those that are the same one, whatever they are numbered here. */
@@ -108,23 +117,28 @@ async function distinctLines(text: Buffer): Promise<number> {
   return hashes.size;
 }
 
-/** A line without the seq that it has only here. */
-export function withoutSeq(line: string): string {
-  return line.replace(/"seq":"\d*"/, '"seq":""');
-}
-
 function recordOf(openEnd: OpenEnd): ScanRecord["openEnds"][number] {
   const { from, to, ahead } = openEnd;
   return { ...openEnd, from: from.toString(), to: to.toString(), ahead: ahead.map(String) };
 }
 
+interface TimedLine {
+  readonly time: string;
+  readonly line: string;
+}
+
 /** ts_event of the first line that tells one; null where none does. */
 export async function firstTime(text: Buffer): Promise<string | null> {
+  return (await firstTimed(text))?.time ?? null;
+}
+
+async function firstTimed(text: Buffer): Promise<TimedLine | null> {
   const turns = new Turns();
   for (let start = 0; start < text.byteLength; ) {
     const end = text.indexOf(newline, start);
-    const time = timeOf(text.toString("utf8", start, end));
-    if (time !== null) return time;
+    const line = text.toString("utf8", start, end);
+    const time = timeOf(line);
+    if (time !== null) return { time, line };
     if (turns.isDue(end - start)) await turns.next();
     start = end + 1;
   }
@@ -133,11 +147,16 @@ export async function firstTime(text: Buffer): Promise<string | null> {
 
 /** ts_event of the last line that tells one; null where none does. */
 export async function lastTime(text: Buffer): Promise<string | null> {
+  return (await lastTimed(text))?.time ?? null;
+}
+
+async function lastTimed(text: Buffer): Promise<TimedLine | null> {
   const turns = new Turns();
   for (let end = text.byteLength - 1; end > 0; ) {
     const before = text.lastIndexOf(newline, end - 1);
-    const time = timeOf(text.toString("utf8", before + 1, end));
-    if (time !== null) return time;
+    const line = text.toString("utf8", before + 1, end);
+    const time = timeOf(line);
+    if (time !== null) return { time, line };
     if (turns.isDue(end - before)) await turns.next();
     end = before;
   }

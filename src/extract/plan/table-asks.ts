@@ -16,6 +16,7 @@ import { AnswerEar, type AnswerSize } from "./answer-size.ts";
 import { boundsCause, OutsideBounds, type WhyOutside, whyByRow } from "./coarse-bounds.ts";
 import type { Window } from "./held-window.ts";
 import { asked, behindStep, type Route, routeOf } from "./route.ts";
+import { type Came, rowKey } from "./row-key.ts";
 
 /** Small questions about one table of one run: whom they are put to, and how they are asked again. */
 export interface TableAsks {
@@ -24,8 +25,8 @@ export interface TableAsks {
   readonly table: Table;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
-  /** Hears how many rows an answer brought, of whichever table it asked for, from the first one's time to the last one's. */
-  readonly onCame?: ((asks: TableAsks, window: Window, rows: number) => void) | undefined;
+  /** Hears which rows an answer brought, of whichever table it asked for, from the first one's time to the last one's. */
+  readonly onCame?: ((asks: TableAsks, came: Came) => void) | undefined;
 }
 
 /** Answers that are small enough to be asked for anew when they were cut. */
@@ -82,7 +83,10 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
         }
         if (ts !== undefined && (ts < from || ts >= to))
           throw notAsAsked(window, text, await whyOutside(asks, new OutsideBounds(ts, window)));
-        if (ts !== undefined) asks.onCame?.(asks, { from: ts, to: ts + 1n }, 1);
+        if (ts !== undefined) {
+          const key = rowKey(table, route.numbers === "given", text);
+          asks.onCame?.(asks, { from: ts, to: ts + 1n, rows: 1, firstKey: key, lastKey: key });
+        }
         return { ts, line: text };
       }
       return undefined;
@@ -254,24 +258,23 @@ export async function answerWithin(
       const all = await rowsOf(answer.take(), mostAnswerLines, route.numbers);
       if (all === undefined) return undefined;
       const rows = all.filter((row, at) => isWithin(row) && !isDouble(row, all[at - 1], route));
-      const times = rows.flatMap((row) => row?.ts_event ?? []);
-      const [first] = times;
-      if (first !== undefined) {
-        const ends = times.reduce(
-          (a, ts) => ({ from: ts < a.from ? ts : a.from, to: ts > a.to ? ts : a.to }),
-          {
-            from: first,
-            to: first,
-          },
-        );
-        asks.onCame?.(asks, { ...ends, to: ends.to + 1n }, times.length);
-      }
+      tellCame(asks, route, rows);
       return { rows, size: ear.sizeOf(all.length, bytes), ms: ear.ms };
     });
   } catch (error) {
     if (!isRefusal(error)) throw error;
     return limit === undefined ? undefined : await answerWithin(asks, { from, to }, filters);
   }
+}
+
+function tellCame(asks: TableAsks, { numbers }: Route, all: readonly (GroupRow | undefined)[]): void {
+  const rows = all.filter((row) => row !== undefined);
+  if (rows.length === 0) return;
+  const first = rows.reduce((a, b) => (b.ts_event < a.ts_event ? b : a));
+  const last = rows.reduce((a, b) => (b.ts_event >= a.ts_event ? b : a));
+  const key = ({ line }: GroupRow) => rowKey(asks.table, numbers === "given", line.toString("utf8"));
+  const window = { from: first.ts_event, to: last.ts_event + 1n };
+  asks.onCame?.(asks, { ...window, rows: rows.length, firstKey: key(first), lastKey: key(last) });
 }
 
 /**

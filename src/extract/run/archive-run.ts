@@ -343,7 +343,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       }),
       signal,
       seen,
-      onLost: (table, window, rows) => evidence.sent(table, window, rows),
+      onLost: (table, came) => evidence.sent(table, came),
     },
     sliceRows: settings.sliceRows,
     acceptShrink: settings.acceptShrink,

@@ -45,8 +45,10 @@ export async function learnSegments(
       const found = await readable(() => here.ofSegments(segments));
       // where the rows cannot be read any more, their number is known
       if (found === null) evidence.of(name).learn(evidenceOf(segments, version));
-      for (const { from, to, distinct, first, last, hash } of found ?? []) {
+      for (const { from, to, distinct, first, last, firstKey, lastKey, hash } of found ?? []) {
         if (first === undefined || last === undefined) continue;
+        // as many others may come, where they are of any kind
+        const keys = isAnyKind ? {} : { firstKey, lastKey };
         evidence.of(name).learn({
           by: "brought",
           from: from.toString(),
@@ -54,6 +56,7 @@ export async function learnSegments(
           rows: distinct,
           first: first.toString(),
           last: last.toString(),
+          ...keys,
           hash: isAnyKind ? null : hash,
           version,
         });

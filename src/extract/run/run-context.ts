@@ -60,9 +60,9 @@ export interface RunContext {
 export function asksOf(table: Table, { run, work, evidence }: RunContext): TableAsks {
   const { source, retry, signal } = work;
   const { instanceId, runId, final } = run;
-  const onCame: TableAsks["onCame"] = (asks, window, rows) => {
+  const onCame: TableAsks["onCame"] = (asks, came) => {
     // a made-up run is asked for as well
-    if (asks.run.runId === runId) evidence.sent(asks.table.name, window, rows);
+    if (asks.run.runId === runId) evidence.sent(asks.table.name, came);
   };
   return { source, run: { instanceId, runId, final }, table, retry, signal, onCame };
 }

@@ -1,4 +1,3 @@
-import { everything } from "../../archive/manifest/evidence.ts";
 import type { TableManifest } from "../../archive/manifest/manifest.ts";
 import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { Table } from "../../model/profile/table.ts";
@@ -118,14 +117,12 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
 }
 
 /** What a pass brought is not here: what will be must not be less. */
-function learnScan({ evidence, until }: RunContext, { name }: Table, scan: FullScan): void {
+function learnScan({ evidence }: RunContext, { name }: Table, scan: FullScan): void {
   const { first, last } = scan.record;
   if (first === null || last === null) return;
-  const { version } = evidence;
-  const to = until?.toString() ?? everything.to;
-  const seen = { from: first, to, rows: scan.distinctRows, first, last, hash: null, version };
+  const { distinctRows: rows, firstKey, lastKey } = scan;
   evidence.of(name).begins(BigInt(first));
-  evidence.of(name).learn({ by: "brought", ...seen });
+  evidence.sent(name, { from: BigInt(first), to: BigInt(last) + 1n, rows, firstKey, lastKey });
 }
 
 /** First and last time of rows; undefined where there is none. */

@@ -335,17 +335,18 @@ export class TableArchiver {
   async planAgain(facts: StorageFacts | null, lacks: readonly Lack[], look: number): Promise<void> {
     if (!this.#isJudged) return;
     const isProven = provenSegments(this.#former);
-    const windows = lacks.map(({ seen }) => windowOf(seen));
-    const isCounted = this.#countRows !== undefined;
     const { sliceRows } = this.#context;
-    // of many rows the windows that differ are found by their counts
-    const isSmall = this.#comparedRows() <= sliceRows;
+    // of many rows the windows that differ are found by their counts, but for those that have as many others
+    const areCountsEnough = this.#countRows !== undefined && this.#comparedRows() > sliceRows;
+    const windows = lacks
+      .filter(({ seen, here }) => !areCountsEnough || here.rows >= seen.rows)
+      .map(({ seen }) => windowOf(seen));
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
     await this.#dropSegments((segment) => {
       const overlaps = windows.some(({ from, to }) => BigInt(segment.from) < to && BigInt(segment.to) > from);
       // what only the archive still has is not asked for again
       const isHere = isProven(segment) || this.#isApart(segment);
-      return overlaps && !isHere && (isSmall || !isCounted);
+      return overlaps && !isHere;
     });
     await this.plan(facts);
     if (this.#plan === undefined) return;
@@ -1726,7 +1727,8 @@ export class TableArchiver {
     const [begin, end] = [made(filled[0]), made(filled.at(-1))];
     if (filled.length > 0 && (begin === undefined || end === undefined)) return undefined;
     const timeOfKey = (key: { ts: string } | undefined) => (key === undefined ? undefined : BigInt(key.ts));
-    return { first: timeOfKey(begin?.first), last: timeOfKey(end?.last) };
+    const seqs = { firstSeq: begin?.first.seq, lastSeq: end?.last.seq };
+    return { first: timeOfKey(begin?.first), last: timeOfKey(end?.last), ...seqs };
   }
 
   /** How the pass that stored and the full scan disagree; null where they brought the same rows. */
