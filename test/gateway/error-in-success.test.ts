@@ -95,6 +95,8 @@ const row = '{"seq":"1","ts_event":"5"}\n';
 // caught by: rows that are blamed for what is the gateway's own error
 test.each([
   ["alone", [line], ""],
+  ["between rows", [row + line + row], row],
+  ["between rows, in pieces", [row + line.slice(0, 9), line.slice(9) + row + row], row + line.slice(0, 9)],
   ["behind rows", [row + row, row + line], row + row + row],
   [
     "in pieces",

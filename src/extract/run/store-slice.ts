@@ -10,7 +10,7 @@ import { countSlice } from "../plan/slices.ts";
 import { isRefusal, probe, shortestRefusedNs } from "../plan/table-asks.ts";
 import { requireNone } from "../proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround } from "../proof/rungs.ts";
-import { letGoSegments } from "./let-go.ts";
+import { learnSegments, letGoSegments } from "./let-go.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 
@@ -196,6 +196,8 @@ async function holdAgainstCount(
   onDisagreement(window);
   const { journal } = context;
   const doubted = journal.held.of(table.name).segments.filter((segment) => liesIn(segment, window));
+  // whoever goes on without them has to know that their rows came
+  await learnSegments(table, context, doubted);
   await journal.doubtSegments(table.name, doubted);
 }
 

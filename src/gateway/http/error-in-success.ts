@@ -27,8 +27,8 @@ export function errorInJson(json: unknown, { reading, scrubber, place }: ErrorSe
 }
 
 /**
- * The bytes of rows as they come, up to a line that is the gateway's error, which is thrown. A gateway that fails in the middle of
- * its answer has no other way to say so, and says nothing more: only the last line of a chunk is looked at.
+ * The bytes of rows as they come, up to a line that is the gateway's error, which is thrown: a gateway that fails in the
+ * middle of its answer has no other way to say so. Rows behind it do not make it one of them.
  */
 export async function* untilErrorLine(
   chunks: AsyncGenerator<Buffer, undefined>,
@@ -37,20 +37,30 @@ export async function* untilErrorLine(
   /** What came of the line that is not over; undefined where that is too long for an error. */
   let open: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of chunks) {
-    let end = chunk.length;
-    while (end > 0 && chunk[end - 1]! <= 0x20) end--;
-    const start = end === 0 ? 0 : chunk.lastIndexOf(lineFeed, end - 1) + 1;
-    const line = lineOf(start === 0 ? open : Buffer.alloc(0), chunk.subarray(start, end));
-    const error = line && errorInLine(line, seen);
-    if (error !== undefined) {
+    for (const start of startsOfSuspects(chunk)) {
+      const end = chunk.indexOf(lineFeed, start);
+      const line = lineOf(start === 0 ? open : nothing, chunk.subarray(start, end < 0 ? undefined : end));
+      const error = line && errorInLine(line, seen);
+      if (error === undefined) continue;
       if (start > 0) yield chunk.subarray(0, start);
       throw error;
     }
     yield chunk;
     const rest = chunk.lastIndexOf(lineFeed) + 1;
-    open = lineOf(rest === 0 ? open : Buffer.alloc(0), chunk.subarray(rest));
+    open = lineOf(rest === 0 ? open : nothing, chunk.subarray(rest));
   }
 }
+
+/** Where lines begin that may be errors: the first, which the chunks before may have begun, and those that name `ok`. */
+function* startsOfSuspects(chunk: Buffer): Generator<number> {
+  yield 0;
+  for (let at = chunk.indexOf('"ok"'); at >= 0; at = chunk.indexOf('"ok"', at + 4)) {
+    const start = chunk.lastIndexOf(lineFeed, at) + 1;
+    if (start > 0) yield start;
+  }
+}
+
+const nothing = Buffer.alloc(0);
 
 function lineOf(before: Buffer | undefined, more: Buffer): Buffer | undefined {
   if (before === undefined || before.length + more.length > longestErrorBytes) return undefined;

@@ -45,3 +45,28 @@ it("rows of a segment that was never proven and is missing now came all the same
   const second = await tables.archiveRun(source);
   expect(second.manifest.tables.fills!.attempt.notes.join()).toMatch(/an earlier attempt saw \d+ rows/);
 });
+
+// the count of a node that lacks the row agrees with its rows: only the job that was killed was sent more
+it("rows that were counted otherwise came all the same, where their job is resumed", async () => {
+  await using tables = await TableWorld.create();
+  const source = new ArraySource(run, world({ fills: hours(60) }));
+  const lacking = new ArraySource(run, world({ fills: hours(60) }));
+  lacking.tables.set("fills", source.tables.get("fills")!.toSpliced(3, 1));
+  let factsLeft = Number.POSITIVE_INFINITY;
+  source.facts = async (...asked) => {
+    if (--factsLeft < 0) throw new Error("killed");
+    return await lacking.facts(...asked);
+  };
+  const job = tables.archiveRun(source, {
+    // the rows are counted once more, and then doubted
+    step: (name) => {
+      if (name === "segment-journalled") factsLeft = 1;
+    },
+  });
+  await expect(job).rejects.toThrow("killed");
+  const { manifest } = await tables.archiveRun(lacking);
+  expect(manifest.tables.fills!.attempt).toMatchObject({
+    outcome: expect.stringMatching(/INCOMPLETE|UNVERIFIED/),
+    error: { message: expect.stringMatching(/^this command was sent \d+ rows/) },
+  });
+});
