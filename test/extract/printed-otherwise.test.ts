@@ -105,3 +105,16 @@ describe.each(kinds)("a gateway without facts that prints %s", (_, print) => {
     });
   });
 });
+
+// caught by: an answer with other rows, and then one with those that are here, taken for the same rows printed otherwise
+it("a value that alternates from answer to answer is not proven", async () => {
+  await using tables = await TableWorld.create();
+  const times = { started: at(0), ended: at(29) };
+  const manners = { literal: false, times };
+  await tables.archiveRun(new ArraySource(run, new Map([["fills", rows]]), { ...manners, final: false }));
+  const alternating = (row: ArrayRow, answer: number, i: number) =>
+    i !== 15 || answer % 2 === 1 ? row : { ...row, line: row.line.replace(/"price":"[^"]*"/, '"price":"7"') };
+  const source = new PrintedSource(rows, alternating, { ...manners, final: true });
+  const { attempt } = (await tables.archiveRun(source)).manifest.tables.fills!;
+  expect(attempt.outcome).toBe("UNVERIFIED");
+});

@@ -30,7 +30,7 @@ export interface HeldComparison {
 /** A window whose rows are others at the source, with their number. */
 export interface DifferingWindow extends HeldWindow {
   readonly rowsThere: number;
-  /** Sum over those rows; undefined where they were only counted. */
+  /** Sum over those rows; undefined where they were only counted, or others came in between. */
   readonly sumThere: bigint | undefined;
 }
 
@@ -94,13 +94,16 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
     at += equal;
     const window = windows[at];
     if (window === undefined) break;
-    const there = await askAlone(input, window);
+    let there = await askAlone(input, window);
+    // other bytes came before these: where an answer takes turns with another, the next one has that other again
+    const isInTurns = there.isSame && !there.isOtherText;
+    if (isInTurns) there = await askAlone(input, window);
     if (there.isSame) {
       await onEqual(window);
       if (there.isOtherText) input.onPrintedOtherwise?.();
       clean = (text) => linesWithoutOddZeros(text, input.table);
     } else {
-      differing.push({ ...window, rowsThere: there.rows, sumThere: there.sum });
+      differing.push({ ...window, rowsThere: there.rows, sumThere: isInTurns ? undefined : there.sum });
       inRow++;
     }
     at++;
