@@ -592,13 +592,10 @@ export class TableArchiver {
     this.#compared = true;
     const isProven = provenSegments(this.#former);
     const { version } = this.#context.evidence;
-    const isKeyed = this.#route.numbers === "given";
-    for (const { from, to, rows, segments, rowsThere, sumThere } of differing) {
+    for (const { from, to, rows, segments, rowsThere } of differing) {
       const window = { from: from.toString(), to: to.toString() };
-      // of rows that are numbered here the sum is of their numbers, too
-      const hash = isKeyed && sumThere !== undefined ? sumThere.toString() : null;
-      const seen = { ...window, rows: rowsThere, first: null, last: null, hash, version };
-      if (hash !== null || rowsThere > rows) this.#record.learn({ by: "brought", ...seen });
+      const seen = { ...window, rows: rowsThere, first: null, last: null, hash: null, version };
+      if (rowsThere > rows) this.#record.learn({ by: "brought", ...seen });
       if (this.#context.acceptShrink || rowsThere >= rows) continue;
       if (segments.every(isProven)) throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
     }
