@@ -33,6 +33,7 @@ import { BucketConverter } from "../fetch/bucket-converter.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "../fetch/disk-need.ts";
 import { isDue, isNowMarked } from "../plan/committed-table.ts";
 import { routeOf } from "../plan/route.ts";
+import type { TableAsks } from "../plan/table-asks.ts";
 import { wantedTables } from "../plan/wanted-tables.ts";
 import { differingTables, sameByOtherWay } from "../proof/other-facts.ts";
 import type { RequiredProof } from "../proof/required-proof.ts";
@@ -244,7 +245,8 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   job.seen?.learn(await knownSource(archive, source.label));
   const lost = await lostFiles(archive, committed);
   const toMend = concerning(lost, wanted);
-  const asks = { source, run, retry: job.retry, signal: fetching };
+  const onCame: TableAsks["onCame"] = (asks, came) => evidence.sent(asks.table.name, came);
+  const asks = { source, run, retry: job.retry, signal: fetching, onCame };
   const { open, ended } = await standingAcceptances(facts, committed, run, wanted, lost, fetching);
   for (const text of ended) if (!warnings.includes(text)) warnings.push(text);
   if (

@@ -30,8 +30,10 @@ const looksAhead = 3;
 export async function lookAgain(looks: Looks, latest: StorageFacts | null): Promise<StorageFacts | null> {
   const { source, evidence, jobs, together, factsNow, settle, onNote } = looks;
   if (latest !== null && jobs.some((table) => table.isFirst)) {
-    source.reconnect?.();
-    await Promise.all(Array.from({ length: looksAhead }, factsNow));
+    for (let look = 0; look < looksAhead; look++) {
+      source.reconnect?.();
+      await factsNow();
+    }
   }
   let facts = latest;
   for (let look = 0; ; look++) {

@@ -302,9 +302,9 @@ export class TableArchiver {
     return new Map([...facts, [this.table.name, merged]]);
   }
 
-  /** True where no attempt has proven anything of the table yet. */
+  /** True where no attempt has proven anything of the table yet, and this one may: that there is none counts, too. */
   get isFirst(): boolean {
-    return this.#isJudged && this.#former?.proven == null;
+    return (this.#isJudged || this.absent) && this.#former?.proven == null;
   }
 
   /** What is less here than was told or brought; nothing of a table that failed or is kept as it is. */
