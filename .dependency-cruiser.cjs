@@ -202,6 +202,7 @@ const folders = {
       "plan",
       "round-number",
       "route",
+      "row-key",
       "slices",
       "table-asks",
       "wanted-tables",
