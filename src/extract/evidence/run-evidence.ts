@@ -25,10 +25,14 @@ export class RunEvidence {
     return record;
   }
 
-  /** Takes note of the version that the run is said to have. */
-  isOf(version: string | null): void {
+  /** That which the rows here came under: the one before while they are compared with those of a new one. */
+  versionHere: string | null = null;
+
+  /** Takes note of the version that the run is said to have; `isHere` where the rows here are of that. */
+  isOf(version: string | null, isHere = true): void {
     if (this.version !== null && this.version !== version) this.#before.add(this.version);
     this.version = version;
+    if (isHere) this.versionHere = version;
   }
 
   /** Whether that version is new: to this command and to what is recorded. */

@@ -11,7 +11,8 @@ import { firstTime, lastTime } from "./full-scan.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
 import { LineHash } from "./line-hash.ts";
 import { asked, routeOf } from "./route.ts";
-import { isRefusal } from "./table-asks.ts";
+import { rowKey } from "./row-key.ts";
+import { isRefusal, jsonOf, timeOf } from "./table-asks.ts";
 
 export interface HeldComparison {
   readonly run: AskedRun;
@@ -220,12 +221,26 @@ class HeldBytes {
       // a line of this window: what came before it is all there is of those ahead
       if (this.equal < this.#at && a.subarray(0, same).includes(10)) await this.#confirm(this.#at);
       if (!differs) continue;
-      if (a.byteLength > 0) this.giveUp();
-      else isShort = true;
+      if (a.byteLength > 0) {
+        this.giveUp();
+        this.#noteOther(a, same);
+      } else isShort = true;
     }
     if (this.differs) return;
     if (!isShort) await this.#confirm(this.#input.windows.length);
     else if (isWhole) await this.#confirm(this.#at);
+  }
+
+  /** Takes note of the row with which an answer departs from what is here, where its line is whole: it came. */
+  #noteOther(piece: Buffer, same: number): void {
+    const { table, work } = this.#input;
+    const end = piece.indexOf(10, same);
+    const line = piece.subarray((same === 0 ? -1 : piece.lastIndexOf(10, same - 1)) + 1, end < 0 ? 0 : end);
+    const time = jsonOf(line) === undefined ? null : timeOf(line.toString("utf8"));
+    if (time === null) return;
+    const key = rowKey(table, routeOf(work.source, table).numbers === "given", line.toString("utf8"));
+    const window = { from: BigInt(time), to: BigInt(time) + 1n };
+    work.onLost?.(table.name, { ...window, rows: 1, firstKey: key, lastKey: key });
   }
 
   async #confirm(windowsBefore: number): Promise<void> {

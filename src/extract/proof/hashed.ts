@@ -11,7 +11,7 @@ export type GatewayHash = { readonly hash: RowHash } | { readonly hash: null; re
 
 /** The gateway's row hash of a table within bounds, for comparison with ours, by one question. */
 export async function comparableHash(
-  source: HistorySource,
+  source: Pick<HistorySource, "facts" | "traits">,
   run: RunRef,
   table: Table,
   bounds: TimeBounds,
@@ -31,7 +31,7 @@ export async function comparableHash(
  * does not finish in time, is asked for by halves: the hashes of windows that join add up.
  */
 export async function gatewayHash(
-  source: HistorySource,
+  source: Pick<HistorySource, "facts" | "traits">,
   run: RunRef,
   table: Table,
   bounds: TimeBounds,

@@ -440,8 +440,9 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     job.onNote?.("the run's storage version changed meanwhile: its rows are streamed again and compared");
     version = now.storageVersion;
     let more = false;
-    await together((table) => table.streamAgain(latest));
     // what is dropped came under the version before, and what comes now under this one
+    evidence.isOf(settledVersion(now), false);
+    await together((table) => table.streamAgain(latest));
     evidence.isOf(settledVersion(now));
     await together(async (table) => {
       if (await table.planStreamed(latest)) more = true;

@@ -40,7 +40,7 @@ export async function learnSegments(
   const here = new WindowRows(table, journal.held.of(name), read, isKeyed, noEnds);
   for (const isFormer of [true, false]) {
     const some = unproven.filter(({ file }) => journal.held.isCommitted(file) === isFormer);
-    const version = isFormer ? ofCommitted : evidence.version;
+    const version = isFormer ? ofCommitted : evidence.versionHere;
     for (const segments of Map.groupBy(some, windowKey).values()) {
       const found = await readable(() => here.ofSegments(segments));
       // where the rows cannot be read any more, their number is known

@@ -17,7 +17,7 @@ import {
 import { latestView, lieApart } from "../../archive/manifest/table-view.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
 import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
-import type { StorageFacts, TableFacts } from "../../model/source.ts";
+import type { HistorySource, StorageFacts, TableFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
@@ -1571,7 +1571,7 @@ export class TableArchiver {
     const files = made.flatMap((one) => (one === undefined ? [] : [one.file]));
     if (files.length < made.length) return false;
     try {
-      const { hash } = await comparableHash(work.source, run, this.table, bounds, work.signal);
+      const { hash } = await comparableHash(this.#noting, run, this.table, bounds, work.signal);
       if (hash === null) return false;
       const own = await hashOf(this.table, await this.#located(files), bounds);
       return own.rows === hash.rows && own.hash === hash.hash;
@@ -1582,6 +1582,22 @@ export class TableArchiver {
       if (error.scope === "table" || error.code === "archive_damaged") return false;
       throw error;
     }
+  }
+
+  /** The source, of whose checksums the counts beside them are noted, too. */
+  get #noting(): Pick<HistorySource, "facts" | "traits"> {
+    const { work, evidence } = this.#context;
+    const { source } = work;
+    return {
+      ...(source.traits && { traits: source.traits.bind(source) }),
+      facts: async (run, bounds, ...asked) => {
+        const facts = await source.facts(run, bounds, ...asked);
+        // the ends of no rows may be those of the question
+        const filled = [...(facts ?? [])].filter(([, { rows }]) => rows > 0n);
+        evidence.told(new Map(filled), bounds);
+        return facts;
+      },
+    };
   }
 
   /** Where the proof `hashed` is required, what the gateway's own row checksum makes of another; sets the error. */
@@ -1622,7 +1638,7 @@ export class TableArchiver {
     const bounds = { from: this.#gatewayFrom, to: until };
     let given: GatewayHash | undefined;
     await this.attempt(async () => {
-      given = await gatewayHash(work.source, run, this.table, bounds, work.signal);
+      given = await gatewayHash(this.#noting, run, this.table, bounds, work.signal);
     });
     return given;
   }
