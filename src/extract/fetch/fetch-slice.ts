@@ -102,6 +102,10 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
       }
       const { next, text: bytes, release } = step.value;
       if (isAround && !isWithin(slice, from === slice.from ? bytes : undefined, next ?? text.lastTs)) {
+        // they came, whoever fetches the slice without them
+        const came = cameIn(slice.table, routeOf(work.source, slice.table).numbers, bytes);
+        if (came !== undefined) work.onLost?.(slice.table.name, came);
+        if (next !== undefined) work.onLost?.(slice.table.name, { from: next, to: next + 1n, rows: 1 });
         release();
         throw new RowsAround();
       }
@@ -190,7 +194,7 @@ async function* sortedCuts(
       const isTorn =
         !several && held?.lines !== undefined && (held.isTorn || !isWithinBag(held.lines, lines!));
       const dropped = text.dropLastGroup()!;
-      const came = cameOf(table, numbers, dropped, group);
+      const came = cameIn(table, numbers, group) ?? { from: dropped.ts, to: dropped.ts + 1n, rows: 0 };
       held = { ...dropped, came, answerRows: rows, ms: asker.ms, isLimited, lines, isTorn };
       ask = held.ts;
       // a limit that was raised stays, for with a lower one the group may come short
@@ -280,18 +284,15 @@ interface HeldGroup {
   readonly isTorn: boolean;
 }
 
-function cameOf(
-  table: Table,
-  numbers: SeqNumbers,
-  { ts, rows }: { readonly ts: Nanoseconds; readonly rows: number },
-  group: Buffer,
-): Came {
-  const lines = linesOf(group);
-  const isOf = (line: Buffer) => timeOf(line.toString("utf8")) === `${ts}`;
-  const keyOf = (line: Buffer | undefined) =>
-    line && rowKey(table, numbers === "given", line.toString("utf8"));
-  const keys = { firstKey: keyOf(lines.find(isOf)), lastKey: keyOf(lines.findLast(isOf)) };
-  return { from: ts, to: ts + 1n, rows, ...keys };
+/** What a text has of rows; undefined where no line of it tells a time. */
+function cameIn(table: Table, numbers: SeqNumbers, text: Buffer): Came | undefined {
+  const lines = linesOf(text);
+  const isTimed = (line: Buffer) => timeOf(line.toString("utf8")) !== null;
+  const [first, last] = [lines.find(isTimed)?.toString("utf8"), lines.findLast(isTimed)?.toString("utf8")];
+  if (first === undefined || last === undefined) return undefined;
+  const keyOf = (line: string) => rowKey(table, numbers === "given", line);
+  const window = { from: BigInt(timeOf(first)!), to: BigInt(timeOf(last)!) + 1n };
+  return { ...window, rows: lines.length, firstKey: keyOf(first), lastKey: keyOf(last) };
 }
 
 /** Rows that can only be asked for together: those of one timestamp, or one unit of bounds, unless lines that are no rows join several. */
