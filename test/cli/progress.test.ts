@@ -96,6 +96,19 @@ describe("a bar", () => {
     expect(barLine({ ...course, what }, 80)).toHaveLength(79 - 7);
   });
 
+  it("leaves out the rate, and rows that are converted, before it cuts what is said", () => {
+    const rows = {
+      what: "alpha-1/2022-01-29-002",
+      rows: 95_860,
+      total: 377_760,
+      perSecond: 48_000,
+      leftMs: 8_000,
+    };
+    expect(barLine({ ...course, ...rows }, 40)).toBe("al…02: 95,860 of 377,760 rows, 8 s left");
+    const converting = { number: 3, of: 8 };
+    expect(barLine({ ...course, ...rows, converting }, 40)).toBe("alph…9-002: converting 3 of 8, 8 s left");
+  });
+
   it("shows runs that are done, and the share of the one at hand", () => {
     const half = { rows: 5, total: 10 };
     expect(barLine({ ...course, ...half }, 200)).toMatch(/^█{10}░{10} /);

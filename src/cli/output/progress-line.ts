@@ -25,25 +25,26 @@ export interface Course {
 
 /** `run 3 of 40 alpha-1/2022-01-01: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left`. */
 export function progressLine(course: Course): string {
-  return joined(course, course.what, true);
+  return joined(course, course.what, "all");
 }
 
-/** The same behind a bar, in at most so many columns: first the name is cut, then the bar; rate and time left stay. */
+/** The same behind a bar, in at most so many columns: first the name is cut, then the bar, then the rate. */
 export function barLine(course: Course, columns: number): string {
   const { what } = course;
   // the last column stays free: what fills it makes some terminals begin another line
   const most = columns - 1;
-  for (const [length, withBytes, least] of [
-    [20, true, Number.POSITIVE_INFINITY],
-    [10, true, 12],
-    [10, false, 12],
-    [0, false, 0],
+  for (const [length, facts, least] of [
+    [20, "all", Number.POSITIVE_INFINITY],
+    [10, "all", 12],
+    [10, "no bytes", 12],
+    [0, "no bytes", 0],
+    [0, "few", Number.NEGATIVE_INFINITY],
   ] as const) {
     const bar = barOf(course, length);
     // what takes as much room, whatever it is
-    const room = most - columnsOf(bar + joined(course, "x", withBytes)) + 1;
-    if (length === 0 || room >= Math.min(columnsOf(what), least)) {
-      return cutMiddle(bar + joined(course, cutMiddle(what, room), withBytes), most);
+    const room = most - columnsOf(bar + joined(course, "x", facts)) + 1;
+    if (room >= Math.min(columnsOf(what), least)) {
+      return cutMiddle(bar + joined(course, cutMiddle(what, room), facts), most);
     }
   }
   return "";
@@ -57,17 +58,20 @@ function barOf({ part, rows, total }: Course, length: number): string {
   return `${"█".repeat(Math.floor(share * length)).padEnd(length, "░")} `;
 }
 
-function joined(course: Course, name: string, withBytes: boolean): string {
+/** How much is said: `few` leaves out the rate, and the rows while they are converted. */
+type Facts = "all" | "no bytes" | "few";
+
+function joined(course: Course, name: string, which: Facts): string {
   const { part, rows, bytes, total, perSecond, leftMs, converting } = course;
   const facts = [
-    ...(rows === 0 && !total
+    ...((rows === 0 && !total) || (which === "few" && converting !== null)
       ? []
       : total === null
         ? [`${grouped(rows)} ${plural(rows, "row")}`]
         : [`${grouped(rows)} of ${grouped(total)} ${plural(total, "row")}`]),
     // what is not fetched has no size to show
-    ...(withBytes && bytes > 0 ? [byteText(bytes)] : []),
-    ...(rows > 0 && perSecond !== null && perSecond >= 0.5
+    ...(which === "all" && bytes > 0 ? [byteText(bytes)] : []),
+    ...(which !== "few" && rows > 0 && perSecond !== null && perSecond >= 0.5
       ? [`${grouped(Math.round(perSecond))} rows/s`]
       : []),
     ...(converting === null ? [] : [`converting ${grouped(converting.number)} of ${grouped(converting.of)}`]),
