@@ -31,23 +31,29 @@ function list(): string {
 }
 
 function linesOf(schema: JsonSchema, indent: string): readonly string[] {
+  const known = new Map<string, string>();
   return Object.entries(schema.properties ?? {}).flatMap(([key, inside]) => {
     const items = inside.items?.properties === undefined ? null : inside.items;
     const isParent = inside.properties !== undefined || items !== null;
     const isNeeded = schema.required?.includes(key) === true;
     const fallback = isNeeded || isParent ? undefined : inside.default;
     const kind = inside.properties === undefined ? kindOf(inside) : "text";
+    const isAll = kind === `list of ${(Array.isArray(fallback) ? fallback : []).map(code).join(", ")}`;
     const isPlain = kind === "text" || (kind === "true or false" && fallback !== undefined);
     const facts = [
       ...(isPlain ? [] : [kind]),
       ...(isNeeded ? ["needed"] : []),
-      ...(fallback === undefined || code(fallback) === "`[]`" ? [] : [`default ${code(fallback)}`]),
+      ...(fallback === undefined || code(fallback) === "`[]`"
+        ? []
+        : [`default ${isAll ? "all" : code(fallback)}`]),
     ];
     const inParentheses = facts.length === 0 ? "" : ` (${facts.join("; ")})`;
-    return [
-      `${indent}- \`${key}\`${inParentheses}: ${inside.description ?? ""}`,
-      ...linesOf(items ?? inside, `${indent}  `),
-    ];
+    const below = linesOf(items ?? inside, `${indent}  `);
+    const line = `${indent}- \`${key}\`${inParentheses}: ${inside.description ?? ""}`;
+    const like = known.get(below.join());
+    if (like !== undefined) return [`${line}; keys as of \`${like}\``];
+    if (below.length > 0) known.set(below.join(), key);
+    return [line, ...below];
   });
 }
 

@@ -1,5 +1,5 @@
 import { on } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
+import { readSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /** What the process that started this one asks for, a line each. */
@@ -38,9 +38,10 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
   if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
 }
 
-/** Says something to people, by way of the process that started this one. */
+/** Says something to people, by way of the process that started this one. Waits until it is said: rows come after it. */
 export function sayApart(text: string): void {
   send({ say: text });
+  readSync(4, Buffer.alloc(1));
 }
 
 /** Ends a request. */

@@ -106,16 +106,24 @@ class ApartProcess {
     const child = spawnLimited(module, memoryBytes, temporary);
     this.#child = child;
     const watch = watchResident(child, memoryBytes, () => this.#stop("memory"));
-    const [stdin, , stderr, messages] = child.stdio as unknown as [Writable, null, Readable, Readable];
+    const [stdin, , stderr, messages, said] = child.stdio as unknown as [
+      Writable,
+      null,
+      Readable,
+      Readable,
+      Writable,
+    ];
     // a child that is gone before it has read its request is told by its end; and by the end of this pipe, the child of ours
     stdin.on("error", () => {});
+    said.on("error", () => {});
     stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#last = (this.#last + text).slice(-mostLastWords);
     });
     createInterface({ input: messages }).on("line", (line) => {
       const message = JSON.parse(line) as ApartMessage;
-      if ("say" in message) say(message.say);
-      else this.#onAnswer(message.answer);
+      if ("answer" in message) return void this.#onAnswer(message.answer);
+      say(message.say);
+      said.write(".");
     });
     const gone = new Promise<Omit<ProcessEnd, "stopped">>((resolve) => {
       child.on("error", (error) => resolve({ status: null, by: null, error }));
@@ -210,7 +218,7 @@ function spawnLimited(module: string, memoryBytes: number, temporary: string): C
   ];
   const [program, args] = existsSync(shell) ? [shell, limited] : [own[0]!, own.slice(1)];
   return spawn(program, args, {
-    stdio: ["pipe", "inherit", "pipe", "pipe"],
+    stdio: ["pipe", "inherit", "pipe", "pipe", "pipe"],
     // every thread of glibc would reserve an arena of its own
     env: { ...process.env, TMPDIR: temporary, MALLOC_ARENA_MAX: "2" },
   });

@@ -393,7 +393,7 @@ export function jobSchema(place: JobPlace) {
 
   const on = key(
     someOf(oneOf(["worse", "mended"]), "worse and mended").default(["worse", "mended"]),
-    "which changes to report: worse, mended",
+    "which changes to report",
     ["worse"],
   );
   const hookUrl = key(addressVariable, "environment variable that holds the address", "ALERT_URL");
