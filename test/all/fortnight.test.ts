@@ -187,7 +187,7 @@ function wordsOf(body: string): string {
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME");
 }
 
-/** All that is sent in a fortnight: what changed for the worse, and what was mended. */
+/** All that is sent in a fortnight: number of new or worse troubles, and what was mended. */
 const messages: readonly Sent[] = [
   [
     4,
@@ -195,7 +195,7 @@ const messages: readonly Sent[] = [
   ],
   [
     5,
-    "succeeded — mended, no longer true (1): the job nightly ended with exit status 3: nothing is listening there (ECONNREFUSED)",
+    "succeeded — resolved (1): the job nightly ended with exit status 3: nothing is listening there (ECONNREFUSED)",
   ],
   [
     6,
@@ -203,7 +203,7 @@ const messages: readonly Sent[] = [
   ],
   [
     7,
-    "succeeded — mended, no longer true (1): the job nightly ended with exit status 8: the deadline was reached after 6 s",
+    "succeeded — resolved (1): the job nightly ended with exit status 8: the deadline was reached after 6 s",
   ],
   [
     11,
@@ -215,7 +215,7 @@ const messages: readonly Sent[] = [
   ],
   [
     13,
-    "succeeded — mended, no longer true (1): the job nightly ended with exit status 7: ENOSPC: no space left on device, write",
+    "succeeded — resolved (1): the job nightly ended with exit status 7: ENOSPC: no space left on device, write",
   ],
 ];
 

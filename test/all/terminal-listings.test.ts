@@ -126,7 +126,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       gateway    4 requests, 0 retries
       memory     100 MB at most
       archive    3 COMPLETE
-      disk       the archive did not grow, FREE free behind it
+      disk       the archive did not grow, FREE free afterwards
       error      unreachable: the gateway refused the connection
                  Run the same command again when the gateway is there.
 

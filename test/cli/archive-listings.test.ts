@@ -112,7 +112,7 @@ describe("runs", () => {
     await journal(generation + 1, { remaps: true });
     expect((await command("runs")).stdout).toMatch(
       new RegExp(
-        `pending: rows by another profile, .*\`runvault maintain rebuild .*${names.whole} --profile FILE\` begins it anew`,
+        `pending: rows by another profile, .*\`runvault maintain rebuild .*${names.whole} --profile FILE\` starts it again`,
       ),
     );
   });
@@ -244,7 +244,7 @@ describe("status", () => {
     await writeFile(archive.layout.manifestFile(cut), "{");
     const { status, stdout, stderr } = await command("status");
     expect([status, stderr]).toEqual([5, expect.stringContaining("archive_damaged")]);
-    expect(stdout).toContain("3: 1 COMPLETE, 1 OPEN, 1 damaged; besides, 1 pending, not committed yet\n");
+    expect(stdout).toContain("3: 1 COMPLETE, 1 OPEN, 1 damaged; also 1 pending, not committed yet\n");
   });
 });
 

@@ -89,7 +89,7 @@ describe("runvault check --connect", () => {
     expect(lines.filter((line) => /^ {10}\w{3} \d{4}-\d\d-\d\d 02:15 \(/.test(line))).toHaveLength(5);
     expect(lines.at(-2)).toBe("  found   gateway: 2 instances; 4 runs of this job (4 new)");
     expect(lines.at(-1)).toMatch(
-      /^ {10}archive: will be made; the pending runs need about [\d.]+ k?B; [\d.]+ [GT]B free$/,
+      /^ {10}archive: will be created; the pending runs need about [\d.]+ k?B; [\d.]+ [GT]B free$/,
     );
     // nothing was made, and no rows were asked for
     expect(await readdir(folder)).not.toContain("archive");
@@ -132,8 +132,8 @@ describe("runvault check --connect", () => {
       "error: runs.instances.1: the gateway has no instance of this name",
       "warning: runs.instances.2: no instance of the gateway matches it",
       "error: after.exports.0.out: its folder is a file, not a folder",
-      "error: after.exports.1.out: a folder is needed, and there is a file of this name",
-      "error: after.exports.2.out: a file is needed, and there is a folder of this name",
+      "error: after.exports.1.out: a folder is needed, but a file has this name",
+      "error: after.exports.2.out: a file is needed, but a folder has this name",
       "error: notify.webhook.url_env: the address does not take connections (ECONNREFUSED)",
       "error: notify.command.0: the program was not found",
       "error: metrics.textfile: its folder does not exist",
@@ -236,7 +236,7 @@ describe("of a gateway, runvault check --connect", () => {
     try {
       expect(await faultsOf({})).toMatchObject({
         status: 9,
-        faults: ["error: gateway: the gateway wants a token"],
+        faults: ["error: gateway: the gateway requires a token"],
       });
       expect(
         await faultsOf({ gateway: { token: { env: "TOKEN" } } }, { TOKEN: "wr0ng-token" }),
@@ -278,7 +278,7 @@ describe("of a gateway, runvault check --connect", () => {
     const { status, faults } = await faultsOf({ runs: { exclude: ["*/*"] } });
     expect({ status, faults }).toEqual({
       status: 0,
-      faults: ["warning: runs: no run of the gateway is taken now"],
+      faults: ["warning: runs: no run of the gateway matches now"],
     });
   });
 

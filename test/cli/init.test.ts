@@ -80,7 +80,7 @@ next:
     expect(await readFile(out, "utf8")).toContain("\nname: link # ");
     const ofFolder = await runInside(["init", world.url, "--out", folder, "--force"]);
     expect(ofFolder).toMatchObject({ status: 2, stdout: "" });
-    expect(ofFolder.stderr).toContain("no regular file");
+    expect(ofFolder.stderr).toContain("not a regular file");
   });
 
   it("prints it where the output is -, and reports as JSON otherwise", async () => {
@@ -233,7 +233,9 @@ describe("for gateways that are unlike others, runvault init", () => {
   it("takes those to come where there are none", async () => {
     await withGateway(new ScriptedLists({ REST: { runs: {} } }), null, async ({ url }) => {
       const { stdout } = await runInside(["init", url, "--out", "-"]);
-      expect(stdout).toContain('\n  instances: ["*"] # the gateway has none yet; this takes those to come\n');
+      expect(stdout).toContain(
+        '\n  instances: ["*"] # the gateway has none yet; this matches all future ones\n',
+      );
     });
   });
 });

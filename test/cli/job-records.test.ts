@@ -81,7 +81,7 @@ nightly  0000000h  2022-01-17 00:00  10 min 0 s  ok                     3
     await night(17);
     const { status, stderr } = await command("jobs", "nigthly");
     expect([status, stderr]).toEqual([2, expect.stringContaining("Did you mean nightly?")]);
-    expect((await command("jobs", "nightly", "0000000h")).stderr).toContain("an argument too many");
+    expect((await command("jobs", "nightly", "0000000h")).stderr).toContain("one argument too many");
   });
 
   test("tells one execution in full, by its id, the beginning of it, or as the last", async () => {
@@ -117,7 +117,7 @@ rows       0 in 0 B
 gateway    4 requests, 0 retries
 memory     100 MB at most
 archive    3 COMPLETE
-disk       the archive shrank by 5 B, 1.0 GB free behind it
+disk       the archive shrank by 5 B, 1.0 GB free afterwards
 trouble    orders of alpha/2022-01-01 fell to INCOMPLETE.\\u001b[2J (since 2022-01-19 00:00 UTC)
            Ask later.
 
@@ -220,7 +220,7 @@ describe("runvault status", () => {
       "last result   incomplete (exit status 4), 2022-01-20 00:10 UTC, 9 h 50 min ago",
       "              unverified: not proven",
       "              See `runvault runs`.",
-      "              `runvault jobs show 0000000k` tells it in full",
+      "              `runvault jobs show 0000000k` shows it in full",
       "next start    2022-01-21 02:15 UTC (UTC)",
       "",
     ]);
@@ -235,7 +235,7 @@ describe("runvault status", () => {
       unproven      1 run
                     alpha/2022-01-02  fills and 1 more: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772)); for 0 s
                     \`runvault archive alpha/2022-01-02\` fetches what is missing
-      expiring      1 unproven run: 1 that the gateway has forgotten by now
+      expiring      1 unproven run: 1 already forgotten by the gateway
       disk          FREE free: over 10 years at 500 B a night
       "
     `);
@@ -290,7 +290,7 @@ describe("runvault status", () => {
     const text = "version: 1\nname: other\ngateway: { url: http://127.0.0.1:9 }\narchive: none\nruns: {}\n";
     await writeFile(other, text);
     const { status, stdout } = await command("status", other);
-    expect([status, stdout]).toEqual([4, expect.stringContaining("which is not there yet")]);
+    expect([status, stdout]).toEqual([4, expect.stringContaining("which does not exist yet")]);
     expect(stdout).toMatch(/last success +never\n[\s\S]*disk +[\d.,]+ .B free\n/);
   });
 

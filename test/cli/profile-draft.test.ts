@@ -323,6 +323,6 @@ describe("runvault profile draft --descriptors", () => {
     expect(await said("--descriptors", join(folder, "none.binpb"))).toContain("--descriptors");
     await writeFile(join(folder, "odd.binpb"), "syntax");
     expect(await said("--descriptors", join(folder, "odd.binpb"))).toContain("is no descriptor set");
-    expect(await said("--descriptors", descriptors, "--openapi", descriptors)).toContain("two ways");
+    expect(await said("--descriptors", descriptors, "--openapi", descriptors)).toContain("two protocols");
   });
 });

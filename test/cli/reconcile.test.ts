@@ -48,8 +48,8 @@ test("--json is what the schema says", async () => {
 test.each([
   [[run, "--tolerance", "-1"], /tolerance/],
   [[run, "--accounting", "spt"], /accounting/],
-  [[run, "--match", "time"], /--match means nothing without --against/],
-  [[run, "--against", run, "--fill-order", "key"], /--fill-order means nothing with --against/],
+  [[run, "--match", "time"], /--match has no effect without --against/],
+  [[run, "--against", run, "--fill-order", "key"], /--fill-order has no effect with --against/],
   [[run, run, "--against", run], /one run, not 2/],
   [[run, "--against", run, "--within", "5"], /unit/],
   [[run, "--against", run, "--session", "bars"], /ends of days/],

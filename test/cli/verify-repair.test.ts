@@ -63,7 +63,7 @@ describe("verify --repair", () => {
     await damage(parquet());
     expect((await verify()).status).toBe(5);
     const { status, stdout } = await verify("--repair");
-    expect(stdout).toContain("repaired: 1 bucket of Parquet made again");
+    expect(stdout).toContain("repaired: 1 bucket of Parquet rebuilt");
     expect(status).toBe(0);
     expect((await verify("--deep")).status).toBe(0);
     const { stdout: rows } = await runInside([
@@ -135,7 +135,7 @@ describe("verify --repair", () => {
     const { status, stdout } = await verify("--repair", "alpha/1");
     expect(status).toBe(5);
     expect(stdout).toContain(
-      `next: Make its Parquet again: \`runvault maintain rebuild --archive ${archive.dir} alpha/1\`.`,
+      `next: Rebuild its Parquet: \`runvault maintain rebuild --archive ${archive.dir} alpha/1\`.`,
     );
     expect((await runInside(["maintain", "rebuild", "--archive", archive.dir, "alpha/1"])).status).toBe(0);
     expect((await verify("alpha/1")).stdout).toContain("verified");

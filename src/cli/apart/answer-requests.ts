@@ -5,12 +5,12 @@ import { openSession } from "../process/open-session.ts";
 import { answerApart, apartRequests, sayApart } from "./apart-request.ts";
 import { type QueryWork, toldAnswer } from "./query-answer.ts";
 
-/** Answers the statements that the process which started this one asks for, until it wants no more. */
+/** Answers the parent process's statements until it sends no more. */
 export async function answerRequests(): Promise<void> {
   const terminal = processTerminal();
   for await (const asked of apartRequests()) {
     const { work, ...globals } = asked as { work: QueryWork } & GlobalValues;
-    // this process is killed, not stopped
+    // this process is killed, never stopped cleanly
     const { signal } = new AbortController();
     const session = openSession({
       ...{ globals, terminal, scrubber: createScrubber(), signal, write: sayApart },

@@ -2,22 +2,22 @@ import { on } from "node:events";
 import { readSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** What the process that started this one asks for, a line each. */
+/** A request from the parent process, one per line. */
 export interface ApartRequest {
   readonly request: unknown;
 }
 
-/** What this process says to the one that started it: a text for people, or that a request is done. */
+/** A message to the parent process: text for people, or the answer to a request. */
 export type ApartMessage = { readonly say: string } | { readonly answer: unknown };
 
 /**
- * What the process that started this one asks for, one request after another, until it says that it wants no more. This
- * one lives no longer than that one: when its pipe ends, the temporary folder is removed, and all threads end at once.
+ * The parent's requests, one after another, until it closes the pipe. Then the temporary folder is removed and all
+ * threads end at once: this process never outlives its parent.
  */
 export async function* apartRequests(): AsyncGenerator<unknown> {
   const { stdin } = process;
   const lines = createInterface({ input: stdin });
-  // that of this process alone, for what does not fit into memory: known from the start, whenever the other one ends
+  // this process's own folder, for data that does not fit into memory; removed however the parent ends
   const [, , folder] = process.argv;
   const removeFolder = () => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
@@ -26,15 +26,15 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
     removeFolder();
     process.kill(process.pid, "SIGKILL");
   });
-  // a terminal that is closed ends the other process, and this one has a folder to remove
+  // closing the terminal ends the parent, and this process still has a folder to remove
   process.on("SIGHUP", () => {});
   for await (const [line] of on(lines, "line") as AsyncIterable<[string]>) {
     if (line === "") break;
     yield (JSON.parse(line) as ApartRequest).request;
   }
-  // the other one would do so, too, but may be killed ahead of that
+  // the parent removes it too, but may be killed before that
   removeFolder();
-  // the pipe stays open; it must not keep a process that is done
+  // the open pipe must not keep a finished process alive
   if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
 }
 
@@ -44,7 +44,7 @@ export function sayApart(text: string): void {
   readSync(4, Buffer.alloc(1));
 }
 
-/** Ends a request. */
+/** Answers a request. */
 export function answerApart(answer: unknown): void {
   send({ answer });
 }

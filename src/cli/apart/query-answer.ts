@@ -14,12 +14,12 @@ import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";
 import { placedError, type SqlText } from "../shell/sql-text.ts";
 
-/** One statement and how it is to be answered. */
+/** A statement and the form of its answer. */
 export interface QueryWork {
   readonly archive: string;
   readonly sql: SqlText;
   readonly format: Format;
-  /** Where the answer goes; null for standard output. `aside` is written, and takes the place of `file` later. */
+  /** Where the answer goes; null for standard output. It is written to `aside`, which then replaces `file`. */
   readonly to: { readonly file: string; readonly aside: string } | null;
   readonly allowIncomplete: boolean;
   readonly strict: boolean;
@@ -28,19 +28,19 @@ export interface QueryWork {
   /** Mebibytes. */
   readonly memory: number;
   readonly threads: number;
-  /** Rows that people are shown; null where that is for the terminal to say. */
+  /** Rows shown in a table; null to let the terminal decide. */
   readonly tableRows: number | null;
-  /** The file of `--instruments`; null where there is none. */
+  /** The file of `--instruments`; null if none was given. */
   readonly instruments: string | null;
 }
 
-/** What became of a statement: the exit status, and the rows of its answer, null where there is none. */
+/** The exit status of a statement and the rows of its answer, null if it has none. */
 export interface QueryAnswer {
   readonly status: number;
   readonly rows: number | null;
 }
 
-/** Runs the statement, writes its answer, and tells what went wrong. */
+/** Runs the statement, writes its answer and reports errors. */
 export async function toldAnswer(work: QueryWork, session: Session): Promise<QueryAnswer> {
   try {
     return await answerQuery(work, session);
@@ -49,10 +49,10 @@ export async function toldAnswer(work: QueryWork, session: Session): Promise<Que
   }
 }
 
-/** Rows that a terminal is shown unless it is told otherwise. */
+/** Default number of rows shown on a terminal. */
 const terminalRows = 1_000;
 
-/** What a file says of instruments: without one, nothing that reads YAML is loaded. */
+/** Reads the instruments file. Without one, no YAML code is loaded. */
 async function instrumentsIn(file: string | null): Promise<InstrumentsFile | null> {
   if (file === null) return null;
   const { readInstruments } = await import("../../analytics/instruments/read-instruments.ts");
@@ -82,7 +82,7 @@ export async function answerQuery(work: QueryWork, session: Session): Promise<Qu
   });
   try {
     const result = await query.run(work.sql.text, session.signal);
-    // ahead of the rows: what is not all there must not look like an answer
+    // before the rows: an incomplete answer must not look complete
     const status =
       result.shortfall === null ? exit.done : await tellShortfall(result.shortfall, work, session);
     if (format === "parquet") await result.writeParquet(parquetFile!);
@@ -112,12 +112,12 @@ async function piecesOf(
       onCut: (note) => session.note(`note: ${note}`),
     });
   }
-  // what writes Arrow is only loaded for it
+  // Arrow code is loaded only for Arrow output
   const { arrowAnswer } = await import("../../analytics/arrow/arrow-ipc.ts");
   const { textColumns } = await import("../../analytics/arrow/arrow-type.ts");
   const text = textColumns(result.columns);
   if (text.length > 0) session.note(`note: as text: ${text.join(", ")}`);
-  // a file has an index behind its rows, and can be mapped; a stream is what can be read as it comes
+  // a file gets an index after its rows, for memory mapping; a stream is read as it arrives
   return arrowAnswer(result, format === "arrow" && to !== null ? "file" : "stream");
 }
 
@@ -127,7 +127,7 @@ async function send(
   { print, terminal }: Session,
 ): Promise<void> {
   const isJson = format === "json" || format === "ndjson";
-  // programs get the data as it is; JSON for people means the same without what a terminal would obey
+  // programs get the data unchanged; JSON on a terminal has control characters escaped
   const isForPeople = format === "table" || format === "vertical" || (isJson && terminal.stdoutIsTerminal);
   for await (const piece of pieces) {
     const isThere = isForPeople ? await print(String(piece)) : await terminal.out(piece);

@@ -1,10 +1,10 @@
-// Run by `runvault query` and `runvault shell` as a process of its own: a statement may take more memory than it is told to,
-// and may crash.
+// The separate process in which `runvault query` and `runvault shell` run statements: one may exceed its memory limit
+// or crash.
 import { keepCompiled } from "../process/compile-cache.ts";
 import { withoutLanguages } from "./without-languages.ts";
 
 keepCompiled(process.env);
-// behind the cache, from which all else is to come
+// after the compile cache is on, so that the rest is loaded from it
 await withoutLanguages(() => import("zod"));
 const { answerRequests } = await import("./answer-requests.ts");
 await answerRequests();

@@ -13,28 +13,28 @@ import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
 import type { ApartMessage, ApartRequest } from "./apart-request.ts";
 import { watchResident } from "./watch-resident.ts";
 
-/** A process for work that may have to be killed. */
+/** A process for work that may must be killed. */
 export interface ApartOptions {
-  /** The module that does the work, by its name in this folder; see `apart-request.ts` for what it is given. */
+  /** The module that does the work, by its name in this folder; `apart-request.ts` has the messages. */
   readonly module: "query-apart";
-  /** Memory that the process may take, all of it counted. */
+  /** Memory limit of the whole process. */
   readonly memoryBytes: number;
-  /** Takes what it says for people. */
+  /** Receives its text for people. */
   readonly say: (text: string) => void;
 }
 
 /** A piece of work. */
 export interface ApartWork {
-  /** Read there by `apartRequests`. */
+  /** Read by `apartRequests` in the process. */
   readonly request: object;
-  /** When the process is killed. */
+  /** The process is killed after this time. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * How a piece of work came to its end: with an answer, or with the process's, which was brought about or not. `crash`, by a
- * signal, and `failed`, by Node itself, have the last that it said.
+ * How a request ended: with an answer, or because its process ended. `crash` (a signal) and `failed` (Node itself)
+ * carry the last output.
  */
 export type ApartEnd =
   | { readonly kind: "answer"; readonly answer: unknown }
@@ -45,23 +45,23 @@ export type ApartEnd =
 /** Dispose it: until then its process waits for more work. */
 export interface Apart extends AsyncDisposable {
   /**
-   * Has the process do a piece of work; one at a time. A process that is gone is replaced by a new one. Throws the signal's
-   * reason once it is gone.
+   * Has the process do a piece of work, one at a time; starts a new process if the last one is gone. Once aborted,
+   * throws the signal's reason after the process has ended.
    */
   ask(work: ApartWork): Promise<ApartEnd>;
 }
 
 export type OpenApart = (options: ApartOptions) => Apart;
 
-/** Native code that goes on after this was never going to say why. */
+/** Output of crashing native code beyond this says nothing useful. */
 const mostLastWords = 8192;
 
-/** How long a process may take to leave when it is told to, in milliseconds. */
+/** How long a process may take to leave when asked, in milliseconds. */
 const leavingMs = 2_000;
 
 /**
- * Starts a process that may be killed at any time: it has standard output for its results, a temporary folder that goes
- * with it, and a limit on its memory.
+ * Starts a process that may be killed at any time. It has standard output for its results, a temporary folder that is
+ * removed with it, and a memory limit.
  */
 export const openApart: OpenApart = (options) => {
   let running: Promise<ApartProcess> | null = null;
@@ -71,7 +71,7 @@ export const openApart: OpenApart = (options) => {
     const over = () => {
       if (running === started) running = null;
     };
-    // whoever asks for work next hears of it
+    // the next request reports it
     started.then(({ ended }) => ended.then(over), over);
     return started;
   };
@@ -82,7 +82,7 @@ export const openApart: OpenApart = (options) => {
   };
 };
 
-/** How a process ended; `stopped` is why it was killed. */
+/** How a process ended; `stopped` says why it was killed. */
 interface ProcessEnd {
   readonly status: number | null;
   readonly by: NodeJS.Signals | null;
@@ -95,7 +95,7 @@ class ApartProcess {
   #stopped: ProcessEnd["stopped"] = null;
   #last = "";
   #onAnswer: (answer: unknown) => void = () => {};
-  /** Once it is gone, and its temporary folder with it. */
+  /** Resolves when the process and its temporary folder are gone. */
   readonly ended: Promise<ProcessEnd>;
 
   static async start(options: ApartOptions): Promise<ApartProcess> {
@@ -156,7 +156,7 @@ class ApartProcess {
     }
   }
 
-  /** Has the process end by itself, and waits until it has. */
+  /** Asks the process to end, and waits for it. */
   async leave(): Promise<void> {
     const deadline = setTimeout(() => this.#child.kill("SIGKILL"), leavingMs);
     (this.#child.stdin as Writable).write("\n");
@@ -176,7 +176,7 @@ class ApartProcess {
   async #endOf({ status, by, stopped, error }: ProcessEnd, signal: AbortSignal): Promise<ApartEnd> {
     if (error !== null) throw RunvaultError.from(error);
     if (stopped !== null) return { kind: stopped };
-    // a terminal's Ctrl-C reaches the child, too, and may be seen there first
+    // Ctrl-C in a terminal also reaches the child, which may see it first
     if (by === "SIGINT" || by === "SIGTERM") {
       await setImmediate();
       throw stoppedBy(by, signal);
@@ -186,7 +186,7 @@ class ApartProcess {
   }
 }
 
-/** Waits for the handler of this process's own signal, which comes at about the same time. */
+/** Waits for this process's own signal handler, which runs at about the same time. */
 function stoppedBy(by: NodeJS.Signals, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   return new RunvaultError("interrupted", `stopped by ${by}`, {
@@ -195,8 +195,9 @@ function stoppedBy(by: NodeJS.Signals, signal: AbortSignal): unknown {
 }
 
 /**
- * A process with a limit on what it allocates, which a shell sets: Node cannot. Where the system does not keep to it, or
- * there is no shell, `watchResident` looks at what it holds. Not a group of its own, so that a shell's job control has it.
+ * Starts a process with an allocation limit, set by a shell because Node cannot. If the system ignores the limit or
+ * there is no shell, `watchResident` checks the memory in use. The process stays in this process group, for the shell's
+ * job control.
  */
 function spawnLimited(module: string, memoryBytes: number, temporary: string): ChildProcess {
   const built = extname(import.meta.filename) === ".js";

@@ -11,34 +11,34 @@ import type { ApartEnd } from "./run-apart.ts";
 
 type Limits = z.output<z.ZodObject<typeof statementShape>>;
 
-/** How one statement is answered. */
+/** The form in which one statement is answered. */
 export interface AnswerForm {
   readonly format: Format;
   /** The file for the answer; null for standard output. */
   readonly out: { readonly file: string; readonly force: boolean } | null;
 }
 
-/** An answer, with the file that it went into and its size. */
+/** An answer, with its file and that file's size. */
 export interface StatementAnswer extends QueryAnswer {
   readonly written: { readonly file: string; readonly bytes: number } | null;
 }
 
-/** Runs a user's statements, one at a time, with their answers on standard output or in files. */
+/** Runs a user's statements one at a time and writes their answers to standard output or files. */
 export interface StatementRunner extends AsyncDisposable {
   /**
-   * Tells what is wrong with a statement, and gives the status that it leads to. Throws where its process came to an end
-   * that is not its own, and the signal's reason.
+   * Reports what is wrong with a statement and returns its exit status. Throws if the process did not end normally, and
+   * the signal's reason when aborted.
    */
   run(sql: SqlText, form: AnswerForm, signal: AbortSignal): Promise<StatementAnswer>;
 }
 
-/** Loaded where there is a file to write. */
+/** Loaded only to write a file. */
 async function createFile(...args: Parameters<typeof ExportFile.create>): Promise<ExportFile> {
   const loaded = await import("../../analytics/export/export-file.ts");
   return await loaded.ExportFile.create(...args);
 }
 
-/** Statements run in a process of their own, all in the same one while it lasts. */
+/** Runs statements in a separate process, the same one for as long as it lasts. */
 export function openStatementRunner(limits: Limits, session: Session): StatementRunner {
   const { globals, say, terminal } = session;
   const apart =
@@ -52,7 +52,7 @@ export function openStatementRunner(limits: Limits, session: Session): Statement
       const { toldAnswer } = await import("./query-answer.ts");
       return await toldAnswer(work, { ...session, signal });
     }
-    // the statement is stopped at its time; this is for one that does not listen
+    // the process stops the statement in time by itself; this is for one that does not react
     const timeoutMs = limits.timeout + 2_000;
     const end = await apart.ask({ request: { work, ...globals }, timeoutMs, signal });
     if (end.kind === "answer") return end.answer as QueryAnswer;
@@ -66,7 +66,7 @@ export function openStatementRunner(limits: Limits, session: Session): Statement
       await using to = await createFile(out.file, { force: out.force, outside: limits.archive });
       const { file, aside } = to;
       const told = await answer({ ...work, to: { file, aside } }, signal);
-      // with --strict an answer stands that is not all there
+      // with --strict an incomplete answer is written all the same
       if (told.rows === null) return { ...told, written: null };
       const bytes = await to.sync();
       await to.putInPlace();
@@ -78,8 +78,8 @@ export function openStatementRunner(limits: Limits, session: Session): Statement
 
 /**
  * How much memory a statement's process may allocate, in mebibytes. DuckDB's operators take up to 1.7 times the memory
- * at which they spill, and still succeed; bench/README.md has the measurements. An idle process has 670, most of which it
- * never touches, and each thread adds its stack.
+ * at which they spill and still succeed (measured in bench/README.md). An idle process has allocated 670, most of it
+ * never touched, and each thread adds its stack.
  */
 function processMebibytes({
   memory,
@@ -91,7 +91,7 @@ function processMebibytes({
   return 2 * memory + 730 + 16 * threads;
 }
 
-/** A process that did not come to its own end: the statement's doing, unless it did not get as far as that. */
+/** The error for a process that did not end normally. Blames the statement, unless it never started. */
 function errorOf(end: Exclude<ApartEnd, { kind: "answer" }>, timeoutMs: number): RunvaultError {
   switch (end.kind) {
     case "timeout":
@@ -99,8 +99,8 @@ function errorOf(end: Exclude<ApartEnd, { kind: "answer" }>, timeoutMs: number):
     case "memory":
       return tookTooMuch();
     case "crash":
-      // what was refused its memory says so on its way out, V8 and the C++ library alike; SIGKILL is how the system ends
-      // what takes too much of the machine's
+      // V8 and the C++ library both say when they run out of memory; SIGKILL is how the system ends a process that uses
+      // too much
       if (/out of memory|bad_alloc/i.test(end.last) || end.by === "SIGKILL")
         return tookTooMuch(new Error(end.last));
       return new RunvaultError("query_invalid", `the query crashed DuckDB (${end.by})`, {

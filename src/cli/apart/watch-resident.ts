@@ -3,10 +3,10 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 
-/** How often: what allocates at gigabytes a second is stopped within one of them. */
+/** A process that allocates gigabytes a second is stopped within one of them. */
 const everyMs = 250;
 
-/** Calls back once the process holds more memory than that; until then looks again and again, or until disposed. */
+/** Calls back once the process holds more memory than `most`; checks regularly until then, or until disposed. */
 export function watchResident(
   { pid }: Pick<ChildProcess, "pid">,
   mostBytes: number,
@@ -16,17 +16,17 @@ export function watchResident(
   const watch = async () => {
     while (pid !== undefined) {
       await wait(everyMs, undefined, { signal: leaving.signal, ref: false });
-      // one look that fails says nothing; the next one may not
+      // a failed look proves nothing; the next one may work
       const bytes = await residentBytes(pid).catch(() => 0);
       if (bytes > mostBytes) return onMore();
     }
   };
-  // it ends because nobody wants it any more
+  // aborted when no longer needed
   watch().catch(() => {});
   return { [Symbol.dispose]: () => leaving.abort() };
 }
 
-/** Memory that a process holds. Throws where that cannot be had. */
+/** Memory that a process holds. Throws if the system does not say. */
 async function residentBytes(pid: number): Promise<number> {
   if (process.platform === "linux") {
     const status = await readFile(`/proc/${pid}/status`, "utf8");

@@ -1,9 +1,9 @@
 import { registerHooks } from "node:module";
 
 /**
- * Loads modules without the languages of zod's messages. zod's index loads all of its sixty, a module each, which takes
- * longer than the rest of it; none but English is used here, and that is loaded by itself. Hooks make whatever else is
- * loaded slower, so this one is there for the modules at hand alone.
+ * Loads modules without zod's translations. Its index loads sixty languages, a module each, which takes longer than the
+ * rest of it, and only English is used here. The hook slows down other imports, so it exists only while these modules
+ * load.
  */
 export async function withoutLanguages<T>(load: () => Promise<T>): Promise<T> {
   const hooks = registerHooks({

@@ -17,7 +17,7 @@ import type { ArchiveTelling } from "./archive-telling.ts";
 import type { ArchiveValues } from "./archive-values.ts";
 import { exitsOf } from "./list-findings.ts";
 
-/** Plans the runs one after another, and tells of each, and what all come to. Fetches and writes nothing. */
+/** Plans the runs one after another and prints each plan and the totals. Fetches and writes nothing. */
 export async function tellPlans(
   runs: readonly RunToArchive[],
   findings: readonly ListFinding[],

@@ -9,7 +9,7 @@ import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
 import { notedTable } from "../output/noted-table.ts";
 
-/** What --dry-run says of a run: one line where its tables are not asked for and none of them is in the way. */
+/** A run's plan for --dry-run: one line, or a table if asked for or if a table cannot be planned. */
 export function planText(plan: RunPlan, form: ReportForm): string {
   const { withTables, nameColumns } = form;
   const name = visible(formatRun(plan));
@@ -46,7 +46,7 @@ function shown(value: number | null, text: (value: number) => string): string {
   return value === null ? "unknown" : text(value);
 }
 
-/** What it says of a run that cannot be planned. */
+/** The same for a run that cannot be planned. */
 export function failedPlanText(
   run: RunRef,
   { code }: RunvaultError,
@@ -55,7 +55,7 @@ export function failedPlanText(
   return `${visible(formatRun(run)).padEnd(nameColumns)}  ${paint("failed")}: ${code}\n`;
 }
 
-/** The same in --json; `toCopy` has the commands in hints work where this one does. */
+/** The same as JSON; `toCopy` makes commands in hints work in this command's folders. */
 export function planJson(plan: RunPlan, toCopy: (text: string) => string) {
   const tables = plan.tables.map(({ error, ...table }) => ({ ...table, error: errorJson(error, toCopy) }));
   return { ...plan, horizon: plan.horizon?.toString() ?? null, tables, error: null };

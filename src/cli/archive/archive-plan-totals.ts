@@ -4,7 +4,7 @@ import { byteText } from "../../model/text/byte-text.ts";
 import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 
-/** What the plans of all runs come to. */
+/** Sums over the plans of all runs. */
 export class PlanTotals {
   #upToDate = 0;
   #toFetch = 0;
@@ -17,7 +17,7 @@ export class PlanTotals {
   readonly #disk = new Sum();
   #room: DiskRoom | null = null;
 
-  /** A run with a table that cannot be planned counts as failed; the rest of it is in the sums. */
+  /** A run with a table that cannot be planned counts as failed; its other tables are still summed. */
   add({ upToDate, tables, freeBytes, reserveBytes }: RunPlan): void {
     if (upToDate) this.#upToDate++;
     else if (tables.some(({ error }) => error !== null)) this.#failed++;
@@ -45,20 +45,17 @@ export class PlanTotals {
     this.#notTried += runs;
   }
 
-  /** What is known to be needed. */
+  /** The known need. */
   get diskBytes(): number {
     return this.#disk.known;
   }
 
-  /** Null where no run was planned. */
+  /** Null if no run was planned. */
   get room(): DiskRoom | null {
     return this.#room;
   }
 
-  /**
-   * Null where nobody knows: without storage facts a gateway cannot be asked how much there is, and of what could not be
-   * planned nobody knows either.
-   */
+  /** Null if unknown: without storage facts a gateway cannot be asked for sizes, and some runs could not be planned. */
   get fits(): boolean | null {
     if (this.#room === null) return null;
     if (!hasRoom(this.#room, this.#disk.known)) return false;
@@ -79,13 +76,13 @@ export class PlanTotals {
     };
   }
 
-  /** What is needed for what could be planned, and whether there is room for all. */
+  /** The space needed by what could be planned, and whether all of it fits. */
   space() {
     const { free = null, reserve = null } = this.#room ?? {};
     return { neededBytes: this.#disk.all, freeBytes: free, reserveBytes: reserve, fits: this.fits };
   }
 
-  /** `3 runs: 1 up to date, 2 to fetch`, and below what these take. */
+  /** `3 runs: 1 up to date, 2 to fetch`, and below it the space that they need. */
   text(): string {
     if (this.#runs === 0) return "no runs to archive\n";
     const classes = [
@@ -112,7 +109,7 @@ export class PlanTotals {
     return `${runs}; ${rows}, ${byteText(this.#text.known)} of text\nabout ${byteText(all)} of disk needed${by}${free}; nothing was fetched\n`;
   }
 
-  /** Whether all is planned: of what is not nobody knows what it takes. */
+  /** Whether everything could be planned. */
   get #isWhole(): boolean {
     return this.#failed + this.#notListed + this.#notTried === 0;
   }
@@ -122,7 +119,7 @@ export class PlanTotals {
   }
 }
 
-/** A sum of numbers of which some may not be known. */
+/** A sum of numbers, some of which may be unknown. */
 class Sum {
   known = 0;
   #isWhole = true;
@@ -132,7 +129,7 @@ class Sum {
     else this.known += value;
   }
 
-  /** Null where not all are known. */
+  /** Null if some are unknown. */
   get all(): number | null {
     return this.#isWhole ? this.known : null;
   }

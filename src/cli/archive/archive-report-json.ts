@@ -5,7 +5,7 @@ import { toldView } from "../../archive/manifest/table-view.ts";
 import type { RunReport } from "./archive-report.ts";
 import { certificateJson } from "./certificate-json.ts";
 
-/** A run's report in --json; `toCopy` has the commands in hints work where this one does. */
+/** A run's report as JSON; `toCopy` makes commands in hints work in this command's folders. */
 export function reportJson(report: RunReport, toCopy: (text: string) => string) {
   const { instanceId, runId, outcome, seconds, retries, error } = report;
   const hintOf = (hint: string | null = null) => (hint === null ? null : toCopy(hint));
@@ -48,7 +48,7 @@ export function reportJson(report: RunReport, toCopy: (text: string) => string) 
   };
 }
 
-/** What readers show of a table. */
+/** The version of a table that readers show. */
 function provenJson({ proven }: TableManifest) {
   if (proven === null) return null;
   const { state, certificate } = proven;

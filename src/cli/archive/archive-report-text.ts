@@ -14,7 +14,7 @@ import { notedTable } from "../output/noted-table.ts";
 import type { Painter } from "../output/painter.ts";
 import type { RunReport } from "./archive-report.ts";
 
-/** A run's report: one line where nothing is wrong, unless its tables are asked for; else its tables, with what is wrong. */
+/** A run's report: one line if all is well and no tables are asked for; else its tables and what is wrong. */
 export function reportText(report: RunReport, form: ReportForm): string {
   const { paint, withTables, nameColumns } = form;
   const { outcome } = report;
@@ -39,7 +39,7 @@ function failureText({ error }: RunReport, paint: Painter): string {
   return code === "interrupted" ? "stopped" : `${paint("failed")}: ${code}`;
 }
 
-/** What the job did: in short without the rate, which follows from the rest. */
+/** What the job did. The short form leaves out the rate. */
 function howText({ outcome, seconds, retries }: RunReport, isShort: boolean): string {
   const { changed, rows, bytes, resumedSegments } = outcome!;
   const repeated = retries === 0 ? "" : `, ${grouped(retries)} ${retries === 1 ? "retry" : "retries"}`;
@@ -59,7 +59,7 @@ function howText({ outcome, seconds, retries }: RunReport, isShort: boolean): st
   return `${fetched}${repeated}${resumedSegments === 0 ? "" : `; resumed: ${resumed}`}`;
 }
 
-/** Rows of all tables, as the job leaves them; null where that is not known of all. */
+/** Rows of all tables after the job; null if some are unknown. */
 function rowsHere({ tables }: Manifest): number | null {
   const counts = Object.values(tables).map((table) => toldView(table).certificate?.rows);
   return counts.length === 0 || counts.includes(undefined)
@@ -71,7 +71,7 @@ function rowsText(rows: number): string {
   return `${grouped(rows)} ${plural(rows, "row")}`;
 }
 
-/** What a run says of its tables where nothing is wrong: all there is when it was fetched, and always what is accepted. */
+/** Messages about a run's tables when nothing is wrong: zero rows when fetched, accepted tables always. */
 function newsOf({ outcome }: RunReport): string[] {
   const { manifest, changed } = outcome!;
   return Object.entries(manifest.tables).flatMap(([name, table]) => {
@@ -90,7 +90,7 @@ function notesOf(table: TableManifest): string[] {
       ? `${grouped(certificate.quarantined)} set aside`
       : "",
     drift.length > 0 ? `unknown: ${driftText(drift)}` : "",
-    // rows set aside are told ahead
+    // rows set aside are already mentioned
     state === "QUARANTINED" ? "" : (attemptReason(table) ?? ""),
     shownText(table),
     accepted === null ? "" : acceptanceText(accepted),
@@ -98,7 +98,7 @@ function notesOf(table: TableManifest): string[] {
   ].filter((text) => text !== "");
 }
 
-/** What readers show of a table whose latest attempt went wrong. */
+/** The version that readers show of a table whose latest attempt failed. */
 function shownText({ proven, attempt }: TableManifest): string {
   if (attempt.outcome === "ok") return "";
   if (proven === null) return "nothing proven is shown";
@@ -123,7 +123,7 @@ function tablesText(manifest: Manifest, form: ReportForm): string {
   return notedTable(columns, lines, [false, false, true, true, false], form);
 }
 
-/** Of each table with rows set aside one of them, and where all are. */
+/** One example of each table's rows set aside, and where all of them are. */
 function asideLines({ outcome, setAside, quarantineDir }: RunReport): string[] {
   const examples = Object.entries(setAside).map(
     ([name, example]) =>
@@ -135,7 +135,7 @@ function asideLines({ outcome, setAside, quarantineDir }: RunReport): string[] {
   return isAny ? [...examples, where] : examples;
 }
 
-/** What helps the tables that failed, each remedy once. */
+/** Hints for the failed tables, each hint once. */
 function hintLines(manifest: Manifest): string[] {
   const hinted = Object.entries(manifest.tables).flatMap(([name, table]) => {
     const hint = acceptanceOf(table) === null ? attemptHint(table) : null;

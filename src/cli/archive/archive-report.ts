@@ -1,6 +1,6 @@
 import type { ArchivedRun } from "../../extract/run/archive-runs.ts";
 
-/** What one run came to, with the exit status that it leads to. */
+/** The result of one run, with its exit status. */
 export interface RunReport extends ArchivedRun {
   readonly exit: number;
 }

@@ -21,7 +21,7 @@ import { ArchiveTelling } from "./archive-telling.ts";
 import type { ArchiveValues } from "./archive-values.ts";
 import { exitsOf, tellFindings } from "./list-findings.ts";
 
-/** Archives the runs one after another. One that fails does not keep the others from being archived. */
+/** Archives the runs one after another. A failing run does not stop the others. */
 export async function archiveAll(
   target: ArchiveTarget,
   values: ArchiveValues,
@@ -37,7 +37,7 @@ export async function archiveAll(
   return await archiveFrom({ gateway, duckdb, retry, clock: wallClock }, target, values, session);
 }
 
-/** The same, from a gateway that is open, by a clock that may be any. */
+/** The same with an open gateway and a given clock. */
 export async function archiveFrom(
   means: ArchiveMeans,
   target: ArchiveTarget,
@@ -95,7 +95,7 @@ async function archiveWithin(
   return status;
 }
 
-/** Tells of each run as it is done, and adds the exit status that it leads to. Gives the runs that were not tried. */
+/** Reports each run when it is done and collects its exit status. Returns the runs that were not tried. */
 async function archiveAndTell(
   chosen: ChosenRuns,
   job: ArchiveRunsJob,
@@ -121,13 +121,13 @@ async function archiveAndTell(
   return next.value;
 }
 
-/** What ended the run is told on standard error, and is no error of the command. */
+/** An error that ends one run is printed on standard error and does not end the command. */
 function reportOf(run: ArchivedRun, job: Pick<ArchiveRunsJob, "tables">, session: Session): RunReport {
   const { outcome, error } = run;
   return { ...run, exit: outcome === null ? session.failure(error) : exitOfRun(outcome.manifest, job) };
 }
 
-/** Shows on a bar, and tells, how far runs are. */
+/** Shows the progress of runs on a bar. */
 export function watcherOf(progress: Progress, session: Session): RunWatcher {
   return {
     run: (run, number, of, isAlone) => progress.run(formatRun(run), number, of, isAlone),

@@ -3,12 +3,12 @@ import type { ArchiveRunsJob } from "../../extract/run/archive-runs.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import type { ArchiveValues } from "./archive-values.ts";
 
-/** What the command works with: the gateway that its options name, and the time. */
+/** What the command works with: the gateway from its options, and the clock. */
 export interface ArchiveMeans extends Pick<ArchiveRunsJob, "clock" | "duckdb" | "retry" | "wait"> {
   readonly gateway: Gateway;
 }
 
-/** What a job goes by, as the options say. */
+/** The settings of a job, from the options. */
 export function settingsOf(values: ArchiveValues, clock: ArchiveJob["clock"]) {
   return {
     concurrency: values.concurrency,
@@ -26,7 +26,7 @@ export function settingsOf(values: ArchiveValues, clock: ArchiveJob["clock"]) {
   };
 }
 
-/** The instant before which what was last checked is asked again; null where nothing is. */
+/** Runs last checked before this instant are checked again; null for none. */
 function recheckBefore(age: ArchiveValues["recheck"], clock: ArchiveJob["clock"]): bigint | null {
   if (age === undefined) return null;
   return clock() - BigInt(age === true ? 0 : age) * 1_000_000n;

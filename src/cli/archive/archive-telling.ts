@@ -15,7 +15,7 @@ import { reportText } from "./archive-report-text.ts";
 import { ArchiveTotals } from "./archive-totals.ts";
 import { findingJson } from "./list-findings.ts";
 
-/** Tells of each run as it is committed, and what all came to. With --quiet text says only what is wrong. */
+/** Reports each run when it is committed, and the totals. With --quiet the text has only what is wrong. */
 export class ArchiveTelling {
   readonly form: ReportForm;
   readonly stream: ReportStream;
@@ -41,13 +41,13 @@ export class ArchiveTelling {
     };
   }
 
-  /** Tells of them in JSON; in words they are on standard error. */
+  /** Reports them in JSON; as text they go to standard error. */
   async findings(findings: readonly ListFinding[]): Promise<void> {
     const silent = () => "";
     for (const finding of findings) await this.stream.tell("list", () => findingJson(finding), silent);
   }
 
-  /** Tells of a run that the gateway names no more, so that nothing of it can be planned. */
+  /** Reports a run that the gateway no longer lists and that cannot be planned. */
   async notListed({ instanceId, runId }: RunRef): Promise<void> {
     const words = "no longer listed: run without --dry-run to see what becomes of it";
     await this.stream.tell(
@@ -68,7 +68,7 @@ export class ArchiveTelling {
     );
   }
 
-  /** Tells of runs that the job did not come to: of many only the first by their names, but in JSON. */
+  /** Reports runs that the job did not reach: as text only the first ones by name, in JSON all. */
   async notTried(runs: readonly RunRef[]): Promise<void> {
     this.#runs += runs.length;
     this.#totals.addNotTried(runs.length);

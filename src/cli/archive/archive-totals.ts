@@ -4,14 +4,14 @@ import { grouped, tookText } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import type { RunReport } from "./archive-report.ts";
 
-/** What a run came to, in words. Each run is in one of these, so that they add up. */
+/** Results of runs, in words. Each run counts in one class, so they add up. */
 const classes = {
   upToDate: "up to date",
   fetched: "fetched",
   quarantined: "quarantined",
   unverified: "unverified",
   incomplete: "incomplete",
-  /** Committed, and not what was asked for all the same: a run of which no table is present. */
+  /** Committed but not as requested: a run without any present table. */
   notProven: "not proven",
   failed: "failed",
   stopped: "stopped",
@@ -62,7 +62,7 @@ export class ArchiveTotals {
     });
     const took = tookText(seconds * 1000);
     const rows = `${grouped(this.#rows)} ${plural(this.#rows, "row")}, ${byteText(this.#bytes)} fetched`;
-    // runs that ended ahead of their commit may have fetched some
+    // runs that ended before their commit may have fetched some
     const what = this.#rows === 0 ? `took ${took}` : `${rows} in ${took}`;
     const runs = `${grouped(this.#runs)} ${plural(this.#runs, "run")}`;
     return `${runs}: ${counts.join(", ")}; ${what}\n`;

@@ -16,7 +16,7 @@ import {
   wholeNumber,
 } from "../options/option-values.ts";
 
-/** As `archive/segment.ts` has it, whose zlib this command does not load before it runs. */
+/** The same as in `archive/segment.ts`, whose zlib this command does not load before it runs. */
 const mostSegmentBytes = 64 * 1024 * 1024;
 
 /** Options of `runvault archive`, checked. */
@@ -55,7 +55,7 @@ export const archiveSchema = z.object({
 
 export type ArchiveValues = z.output<typeof archiveSchema>;
 
-/** Reads the arguments together with --all and --finished. Throws `invalid_argument` where they do not fit. */
+/** Reads the arguments together with --all and --finished. Throws `invalid_argument` if they do not fit together. */
 export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "finished">): ArchiveTarget {
   const { runs, all, finished } = values;
   const refuse = (message: string) =>

@@ -1,8 +1,8 @@
 import type { Certificate } from "../../archive/manifest/manifest.ts";
 
 /**
- * A certificate in a report, where counts are numbers like those beside them; the manifest has what a gateway says in 64
- * bits as text. Times, keys and sums of hashes stay text, all of them.
+ * A certificate in a report. Counts are numbers, as elsewhere in it (the manifest keeps 64-bit counts as text); times,
+ * keys and sums of hashes stay text.
  */
 export function certificateJson(certificate: Certificate) {
   const { gatewayRows, rowHash } = certificate;

@@ -2,7 +2,7 @@ import type { ListFinding } from "../../extract/choose/list-finding.ts";
 import { exit } from "../../model/error.ts";
 import type { Session } from "../process/session.ts";
 
-/** Tells on standard error what there is to say of a gateway's lists. */
+/** Prints findings about a gateway's lists on standard error. */
 export function tellFindings(findings: readonly ListFinding[], session: Session): void {
   for (const { instanceId, text, error } of findings) {
     if (error !== null) session.failure(error);
@@ -10,7 +10,7 @@ export function tellFindings(findings: readonly ListFinding[], session: Session)
   }
 }
 
-/** The exit statuses that they lead to. */
+/** Their exit statuses. */
 export function exitsOf(findings: readonly ListFinding[]): number[] {
   return findings.flatMap(({ error }) => (error === null ? [] : [error.exit]));
 }

@@ -6,13 +6,13 @@ import { visible } from "../../model/text/visible-text.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { minuteText } from "../output/minute-text.ts";
 
-/** Work that is not committed, as reports in JSON have it, with the command that goes on with it. */
+/** Uncommitted work in JSON reports, with the command that continues it. */
 export function pendingJson(work: PendingWork, command: CommandToCopy) {
   const { instanceId, runId, isCommitted, segments, bytes, changedAt } = work;
   return { instanceId, runId, isCommitted, segments, bytes, changedAt, command: commandOf(work, command) };
 }
 
-/** The same in a line. */
+/** The same as a line. */
 export function pendingLine(work: PendingWork, command: CommandToCopy): string {
   const { isCommitted, segments, bytes, changedAt, by } = work;
   const what = {
@@ -22,7 +22,7 @@ export function pendingLine(work: PendingWork, command: CommandToCopy): string {
   };
   const beside = isCommitted ? "in addition to what is committed" : "nothing committed yet";
   const told = `pending: ${what[by]}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
-  const next = by === "remap" ? "begins it anew" : "continues it";
+  const next = by === "remap" ? "starts it again" : "continues it";
   return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, command)}\` ${next}`)}\n`;
 }
 

@@ -8,7 +8,7 @@ import { groupOptions } from "../options/group-options.ts";
 import { jsonLinesOption } from "../options/json-lines.ts";
 import type { Session } from "../process/session.ts";
 
-/** What is not needed first; the connection has a heading already. */
+/** Options that most people do not need at first. */
 const groups = {
   "Proof:": [
     ...(["--finished-status", "--require", "--settle", "--accept-shrink", "--accept-quarantine"] as const),
@@ -119,7 +119,7 @@ export const archiveCommand = commandEntry({
           ).env("RUNVAULT_MIN_RATE"),
         )
         .addOption(new Option("--min-rate-window <time>", "for tests of --min-rate").hideHelp())
-        // for tests of interruption: many segments and slices out of few rows
+        // for tests of interruption: many segments and slices from few rows
         .addOption(new Option("--segment-bytes <n>", "text of a segment").hideHelp())
         .addOption(new Option("--slice-rows <n>", "rows of a slice, about").hideHelp())
         .option("--json", "report as JSON at the end")
@@ -143,7 +143,7 @@ Examples:
 
 async function archiveRuns(values: ArchiveValues, session: Session): Promise<number> {
   const target = archiveTarget(values);
-  // what the command needs is loaded when it runs, so that the others start without it
+  // loaded when the command runs, so that other commands start without it
   const { archiveAll } = await import("../archive/archive-runs.ts");
   return await archiveAll(target, values, session);
 }

@@ -29,12 +29,12 @@ export const checkCommand = commandEntry({
       .argument("<files...>", "job files; several are also checked against each other")
       .option(
         "--connect",
-        "also ask the gateway for its lists, and look at the archive and at what is written and told; nothing is written or sent",
+        "also ask the gateway for its lists, and check that the archive, exports and notifiers can be reached; nothing is written or sent",
       )
       .addOption(
         new Option(
           "--test-notify",
-          "send a test to everyone whom the file notifies, and print whether each one worked",
+          "send a test to every notifier of the file, and print whether each one worked",
         ).conflicts("connect"),
       )
       .addOption(setOption())
@@ -42,10 +42,10 @@ export const checkCommand = commandEntry({
       .addHelpText(
         "after",
         `
-Environment variables that the files name have to be set, as for a run. Their values are never
+Environment variables that the files name must be set, as for a run. Their values are never
 printed.
 
-With --connect the exit status is also that of what was found: 3 if the gateway or a notifier is
+With --connect the exit status also reports what was found: 3 if the gateway or a notifier is
 out of reach, 9 if the gateway refuses the token or has no such instance or run, 7 if a folder
 cannot be written to or the disk is full. It connects to the notifiers' addresses but sends nothing.
 
@@ -89,7 +89,7 @@ async function check(values: z.output<typeof schema>, session: Session): Promise
 }
 
 async function connectedOf(read: ReadJobFiles, session: Session): Promise<ReadonlyMap<string, ConnectedJob>> {
-  // so that a check of files alone starts without what asks a gateway
+  // so that checking files alone starts without the gateway client
   const { connectFiles } = await import("../pipeline/connect-files.ts");
   return await connectFiles(read, session);
 }

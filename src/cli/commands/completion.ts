@@ -32,9 +32,9 @@ Examples:
 async function printScript({ shell }: z.output<typeof schema>, session: Session): Promise<number> {
   const { default: root } = await import("@bomb.sh/tab");
   const script = printed(() => root.setup("runvault", "runvault", shell));
-  // bash looks for files where nothing else fits only when it was told to
+  // otherwise bash does not offer file names when nothing else matches
   const filled = script.replace(/^complete -F /m, "complete -o default -F ");
-  // sourced a second time, as people do after an upgrade, the script would stumble over its own constants
+  // without this, sourcing the script again after an upgrade would fail on its own constants
   await session.terminal.out(shell === "bash" ? filled.replace(/^(\s*)readonly /gm, "$1") : filled);
   return exit.done;
 }

@@ -56,7 +56,7 @@ const schema = z.object({
 });
 type Values = z.output<typeof schema> & { readonly out: string };
 
-/** Options that choose what goes into the files written, and how. */
+/** Options for the contents and form of written files. */
 const onlyOfWriting = [
   ...["out", "format", "partition", "withAnalytics", "views", "instruments", "force"],
   ...["symbol", "venue", "account", "portfolio", "resourceKey", "from", "to"],
@@ -148,7 +148,7 @@ nanoseconds.
 later commit replaces are kept for an hour. With --json each has file, table, instance, run, bucket,
 rows, bytes and sha256; what is withheld goes to standard error.
 
-With --views, a database shows the rows that the archive has of its runs at the time of a query, and
+With --views, a database shows the rows that the archive has at the time of a query, and
 needs the archive at its present path. Copied at the export, as they then were: runs, and with
 --with-analytics round_trips, matches and positions, some 150 bytes a fill.
 
@@ -179,7 +179,7 @@ async function runExport(values: z.output<typeof schema>, session: Session): Pro
     return await listFiles(names, await runsNamed(values.run, values.archive, session), values, session);
   }
   if (out === undefined) {
-    throw new RunvaultError("invalid_argument", "nothing says where to write", {
+    throw new RunvaultError("invalid_argument", "no output is named", {
       hint: "Give --out PATH, or --list to print the archive's own Parquet files.",
     });
   }
@@ -259,7 +259,7 @@ async function writeTables(chosen: readonly Table[], values: Values, session: Se
   return status;
 }
 
-/** The tables named, in the order of the table of tables, each once. */
+/** The tables named, in their usual order, each once. */
 function chosenTables({
   tables: names,
   allTables,
@@ -283,7 +283,7 @@ function wrong(message: string): RunvaultError {
   return new RunvaultError("invalid_argument", message, { hint: "Name tables, or give --all-tables." });
 }
 
-/** Throws `invalid_argument` where analytics have no place, or would be of a part of a run's rows. */
+/** Throws `invalid_argument` if analytics cannot be written, or would cover only part of a run's rows. */
 function refuseAnalytics(values: Values, format: ExportFormat): void {
   const refuse = (message: string, hint: string) => new RunvaultError("invalid_argument", message, { hint });
   if (format !== "duckdb") {
@@ -298,7 +298,7 @@ function refuseAnalytics(values: Values, format: ExportFormat): void {
   }
 }
 
-/** Throws `invalid_argument` where rows cannot be read in `tables/`. */
+/** Throws `invalid_argument` if rows cannot be read in `tables/`. */
 function refuseViews({ allowIncomplete }: Values, format: ExportFormat): void {
   if (format !== "duckdb") {
     throw new RunvaultError("invalid_argument", `--views writes a database, not ${format}`, {
@@ -316,7 +316,7 @@ function refuseViews({ allowIncomplete }: Values, format: ExportFormat): void {
   }
 }
 
-/** By the name of the file. A folder's name tells nothing. */
+/** By the ending of the file name; a folder's name has none. */
 function guessedFormat(values: Values, chosen: readonly Table[]): ExportFormat {
   const { out, partition, withAnalytics, views } = values;
   const guessed = exportFormatOf(out);
@@ -399,7 +399,7 @@ function reportText(files: readonly ExportedFile[]): string {
     .join("");
 }
 
-/** Loaded when the command runs, so that the others start without it. */
+/** Loaded when the command runs, so that other commands start without it. */
 async function loadExport() {
   const { openArchive } = await import("../../archive/archive.ts");
   const { ExportSession } = await import("../../analytics/export/export-session.ts");

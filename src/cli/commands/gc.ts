@@ -19,9 +19,9 @@ export const gcCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Removes what no run of the archive needs any more: files that no manifest names, replaced generations, work that is " +
-          "over, and the locks, cache and links of runs that were removed. Runs that a job works on and files that a " +
-          "reader may have open are passed over, and so is what is not runvault's.",
+        "Removes files that no run of the archive needs any more: those that no manifest names, replaced generations, leftover " +
+          "work, and the locks, cache and links of removed runs. Keeps runs that a job is working on, files that a " +
+          "reader may have open, and files that are not runvault's.",
       )
       .addOption(archiveOption())
       .addOption(scratchOption())

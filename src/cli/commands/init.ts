@@ -40,7 +40,7 @@ export const initCommand = commandEntry({
     ).addHelpText(
       "after",
       `
-How to reach the gateway becomes part of the file. What the environment gives does not: the file
+The gateway options become part of the file. Values from the environment do not: the file
 names the variable, as \${RUNVAULT_GATEWAY}, or { env: RUNVAULT_TOKEN } for a token, which has to be
 set where the job runs.
 

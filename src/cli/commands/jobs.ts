@@ -73,7 +73,7 @@ async function jobs(values: z.output<typeof schema>, session: Session): Promise<
   const [word, rest] = isShow ? (isFile(second) ? [second, third] : [undefined, second]) : [first, undefined];
   const tooMany = isShow ? (isFile(second) ? undefined : third) : second;
   if (tooMany !== undefined) {
-    throw new RunvaultError("invalid_argument", `${JSON.stringify(tooMany)} is an argument too many`, {
+    throw new RunvaultError("invalid_argument", `${JSON.stringify(tooMany)} is one argument too many`, {
       hint: "`runvault jobs FILE` lists the executions of a job; `runvault jobs show FILE ID` prints one of them.",
     });
   }

@@ -23,7 +23,7 @@ export const notebookCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Writes a Jupyter notebook on one run, and beside it run.duckdb, which reads the run's rows in the archive and has " +
+        "Writes a Jupyter notebook on one run, and next to it run.duckdb, which reads the run's rows in the archive and has " +
           "the macros and the tables of trades: figures, equity, drawdowns, trades.",
       )
       .argument("<dir>", "the folder to write to; it may not have one-run.ipynb or run.duckdb")

@@ -27,9 +27,9 @@ export const profileCommand = commandEntry({
       command
         .description(
           "A profile describes a gateway whose paths, parameters, fields or words differ from what runvault expects; every " +
-            "command that asks a gateway takes one with --profile. `check` holds a profile against its gateway by a few " +
-            "small requests, and names what is wrong; `draft` writes the beginning of one from a gateway's paths, lists and rows; `show` prints a profile whole, with what it extends and what holds " +
-            "where it says nothing; `schema` prints the JSON Schema (draft 2020-12) by which editors complete and check " +
+            "command that asks a gateway takes one with --profile. `check` tests a profile against its gateway with a few " +
+            "small requests and lists what is wrong; `draft` starts one from a gateway's paths, lists and rows; `show` prints a whole profile, with what it extends and the " +
+            "defaults; `schema` prints the JSON Schema (draft 2020-12) with which editors complete and check " +
             "profiles.",
         )
         .usage(
@@ -39,8 +39,8 @@ export const profileCommand = commandEntry({
         .addArgument(command.createArgument("<action>", "what to do").choices(actions))
         .argument(
           "[subject]",
-          `behind \`check\`: the run to look at, INSTANCE/RUN (default: the first finished one); behind \`draft\`: one that has rows (default: one that the gateway's lists lead to); behind \`show\`: a ` +
-            "profile's file, or default, the contract that is built in",
+          `with \`check\`, the run to look at, INSTANCE/RUN (default: the first finished one); with \`draft\`, a run that has rows (default: one from the gateway's lists); with \`show\`, a ` +
+            "profile's file, or default for the built-in contract",
         ),
     )
       .option(
@@ -52,20 +52,20 @@ export const profileCommand = commandEntry({
         "with `draft`, the descriptor set of a gateway's RPC, for its methods and messages",
       )
       .option("-o, --out <file>", "with `draft`, the new file to write (default: standard output)")
-      .option("--json", "with `check`, report as JSON; with `show`, what the profile comes to")
+      .option("--json", "with `check`, report as JSON; with `show`, print the resolved profile")
       .addHelpText(
         "after",
         `
 \`check\` sends at most 12 requests for each table. It shows where each column comes from, with a
-value; fields that no column takes; whether the gateway heeds what it is asked: limit, bounds,
-order, pages, another run, a run that is not there; and the proof that each table can reach. Exit
+value; fields that no column takes; whether the gateway obeys each request: limit, bounds, order,
+pages, another run, a run that does not exist; and the proof that each table can reach. Exit
 status 0 if nothing is wrong, 4 if something is.
 
-\`draft\` looks for a finished run by the lists of instances and runs, asks for a few rows of each
-table, and sends at most 60 requests. It says the reason of each guess in a comment. Where a value
-ends in ?, such as the unit of times, it has to be confirmed or corrected: no profile with one of
-these loads. Of --profile it takes headers, keys and the base path alone, which a file of these few
-lines can name; their values are never in the draft.
+\`draft\` finds a finished run in the lists of instances and runs, asks for a few rows of each
+table, and sends at most 60 requests. A comment gives the reason for each guess. If a value ends
+in ?, such as the unit of times, confirm or correct it: a profile with such a value does not load.
+From --profile it takes only headers, keys and the base path; a file with just these will do.
+Their values are never in the draft.
 
 If a profile cannot be used, every fault in it is listed with file, line and column; the
 exit status is then 2. \`show\` and \`schema\` ask no gateway.
@@ -112,7 +112,7 @@ async function profile(values: z.output<typeof schema>, session: Session): Promi
 
 function refuseSubject(action: string, subject: string | undefined): void {
   if (subject === undefined) return;
-  throw new RunvaultError("invalid_argument", `${JSON.stringify(subject)} is an argument too many`, {
+  throw new RunvaultError("invalid_argument", `${JSON.stringify(subject)} is one argument too many`, {
     hint: `\`runvault profile ${action}\` takes none.`,
   });
 }

@@ -61,7 +61,7 @@ The file ending of --out can be .txt (table), .csv, .json, .ndjson or .jsonl, .a
 (arrow-stream) or .parquet; any other needs --format. On a terminal a table is cut to the terminal's
 width and to 1000 rows; anywhere else it is written in full.
 
-Beside the tables there are three that are made of fills when a statement names them, for all runs:
+Three more tables are computed from fills when a statement names them, for all runs:
 round_trips (from a flat position to the next flat one; what is open at the end is marked, is_open),
 matches (what one fill closed of another, first in, first out) and positions (at the end of each
 run). --instruments says what the rows do not say of instruments: docs/instruments.md.
@@ -93,7 +93,7 @@ async function runQuery(values: Values, session: Session): Promise<number> {
       hint: "Give --out FILE, pipe it into a program, or leave out --format.",
     });
   }
-  // while the statement is read, its process starts
+  // its process starts while the statement is read
   await using runner = openStatementRunner(values, session);
   const sql = await sqlOf(values, session);
   const out = file === undefined ? null : { file, force: values.force };

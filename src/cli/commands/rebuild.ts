@@ -31,7 +31,7 @@ export const rebuildCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Makes the Parquet of the named runs, or of all, again from their segments, which are checked first. Rows and " +
+        "Converts the segments of the named runs, or of all, to Parquet again, after checking them. Rows and " +
           "certificates do not change, unless --profile sends the rows through a corrected profile. With --widen, an exact " +
           "column of the whole archive gets a wider type, and every run that has it is rebuilt; until all are, queries " +
           "read both types exactly, and tables/ stays as it was.",
@@ -41,7 +41,7 @@ export const rebuildCommand = commandEntry({
       .addOption(
         new Option(
           "--profile <file>",
-          "send the rows that are held through this corrected profile, without fetching any; rows set aside are tried again",
+          "apply this corrected profile to the archived rows, without fetching any; rows set aside are tried again",
         ).conflicts(["widen", "extra", "dropExtra", "links"]),
       )
       .addOption(
@@ -52,11 +52,11 @@ export const rebuildCommand = commandEntry({
       )
       .option(
         "--extra <tables>",
-        "give the Parquet of these tables the column extra: the fields that no column takes, as JSON",
+        "add the column extra to the Parquet of these tables: the fields that no column takes, as JSON",
       )
-      .option("--drop-extra <tables>", "take that column away again; the segments keep what it holds")
+      .option("--drop-extra <tables>", "remove that column again; the segments keep its contents")
       .addOption(
-        new Option("--links", "only make the links in tables/ again; no data is read or changed").conflicts([
+        new Option("--links", "only recreate the links in tables/; no data is read or changed").conflicts([
           "widen",
           "extra",
           "dropExtra",
@@ -98,7 +98,7 @@ async function rebuild(values: RebuildValues, session: Session): Promise<number>
   return await reportRebuild(runs, { ...values, widen }, session);
 }
 
-/** The columns that get another type, or come or go; undefined where none does. */
+/** Columns to change, add or remove; undefined for none. */
 function columnsToChange({ widen, extra = [], dropExtra = [] }: RebuildValues): WantedTypes | undefined {
   const both = extra.filter((table) => dropExtra.includes(table));
   if (both.length > 0) {

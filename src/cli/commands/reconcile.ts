@@ -18,7 +18,7 @@ export const reconcileCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Checks what a gateway reported of runs against the rows that it reported it by: equity against fills, money that " +
+        "Checks the figures that a gateway reported for runs against its own rows: equity against fills, money that " +
           "moved and bars, profit, positions, orders against fills, figures, and the run's summary. With --against, compares " +
           "two runs instead, such as a live one with its backtest. Exit status 4 on a break or a difference.",
       )
@@ -31,7 +31,7 @@ export const reconcileCommand = commandEntry({
       .addOption(
         new Option(
           "--accounting <which>",
-          "how cash and position_value are kept; auto says which of the two holds (default: auto)",
+          "how cash and position_value are kept; auto finds out which of the two (default: auto)",
         ).choices(accountings),
       )
       .addOption(
@@ -71,8 +71,8 @@ export const reconcileCommand = commandEntry({
       .addHelpText(
         "after",
         `
-A check HOLDS, BREAKS, or is NOT CHECKED with the reason: it never holds for
-want of rows. Tables that are not proven are refused with exit status 4, unless
+A check HOLDS, BREAKS, or is NOT CHECKED with the reason: missing rows
+never make one hold. Tables that are not proven are refused with exit status 4, unless
 --allow-incomplete is given.
 
 Examples:
@@ -99,7 +99,7 @@ async function reconcileRuns(values: ReconcileValues, session: Session): Promise
     const option = `--${unwanted.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
     throw new RunvaultError(
       "invalid_argument",
-      `${option} means nothing ${against === undefined ? "without" : "with"} --against`,
+      `${option} has no effect ${against === undefined ? "without" : "with"} --against`,
       {
         hint: against === undefined ? "Give the other run by --against, or leave it out." : "Leave it out.",
       },

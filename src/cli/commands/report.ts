@@ -15,14 +15,14 @@ export const reportCommand = commandEntry({
     figureOptions(
       command
         .description(
-          "Writes a page of a run: figures, charts, trades, reconciliation, and what all of it rests on. One HTML file " +
-            "without scripts, which needs nothing beside it. Several runs are compared on the same axes.",
+          "Writes a page about a run: figures, charts, trades, reconciliation, and the proof of its data. One HTML file, " +
+            "without scripts, that needs no other file. Several runs are compared on the same axes.",
         )
         .argument("<runs...>", runArgumentHelp)
         .option("--out <file>", "the page; default INSTANCE-RUN.html in this folder")
         .option("--specs <dir>", "also write each chart as a Vega-Lite spec, with its data, for notebooks")
         .option("--force", "replace files that are there already")
-        .option("--no-reconcile", "leave out reconciliation, which takes longest over millions of rows"),
+        .option("--no-reconcile", "leave out reconciliation, the slowest part for millions of rows"),
     )
       .option("--json", "report what was written as JSON")
       .addHelpText(

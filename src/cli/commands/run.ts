@@ -25,7 +25,10 @@ export const runCommand = commandEntry({
           "and keeps a record in the archive. Run it again to continue what was stopped.",
       )
       .argument("<files...>", "job files")
-      .option("--dry-run", "print what would be done with each run, its rows and disk; nothing is written")
+      .option(
+        "--dry-run",
+        "print what would be done with each run, its rows and disk space; nothing is written",
+      )
       .option(
         "--deadline <time>",
         "in place of the file's schedule.deadline: then no run begins, fetching stops, and what is fetched stays for the " +
@@ -38,7 +41,7 @@ export const runCommand = commandEntry({
         "after",
         `
 SIGTERM and Ctrl-C do what the deadline does; a second one ends it at once. Environment variables
-that the files name have to be set.
+that the files name must be set.
 
 Examples:
   runvault run pipelines/nightly.yaml --dry-run
@@ -50,7 +53,7 @@ Examples:
 });
 
 async function runJobs(values: z.output<typeof schema>, session: Session): Promise<number> {
-  // what the command needs is loaded when it runs, so that the others start without it
+  // loaded when the command runs, so that other commands start without it
   const { executeFiles } = await import("../pipeline/execute-files.ts");
   return await executeFiles(values, session);
 }

@@ -12,7 +12,7 @@ import type { Session } from "../process/session.ts";
 
 const listedStates: readonly ListedState[] = [...tableStates, "pending", "damaged"];
 
-/** States of runs in `INCOMPLETE,pending`, in letters of any case, each once. */
+/** Parses `INCOMPLETE,pending` into states, in any case, each once. */
 const stateList = z.string().transform((text, context) => {
   const states = text.split(",").map((word) => {
     const typed = word.trim();
@@ -64,7 +64,7 @@ export const runsCommand = commandEntry({
         )
         .option(
           "--wide",
-          "every column, names in full even if they do not fit the terminal, and how the rows of each table came where a " +
+          "every column, names in full even if they do not fit the terminal, and how the rows of each table came if a " +
             "profile says so",
         )
         .option("--json", 'an object {"runs": […]}'),
@@ -97,7 +97,7 @@ async function runs(values: z.output<typeof schema>, session: Session): Promise<
     const { listRuns } = await import("../list/list-runs.ts");
     return await listRuns(instanceId, values, session);
   }
-  // so that listing an archive starts without what asks a gateway
+  // so that listing an archive starts without the gateway client
   const { listGatewayRuns } = await import("../list/list-gateway-runs.ts");
   return await listGatewayRuns(instanceId, { ...values, gateway }, session);
 }

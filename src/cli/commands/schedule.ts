@@ -31,23 +31,25 @@ export const scheduleCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Executes job files when their schedules say so, each execution in a process of its own, until it is stopped. With " +
-          "--print it prints what makes another scheduler do so, from the file's own cron, zone, jitter, deadline, grace and " +
+        "Executes job files on their schedules, each execution in a separate process, until it is stopped. With " +
+          "--print it prints the same schedule for another scheduler, with the file's own cron, zone, jitter, deadline, grace and " +
           "catch_up: units of systemd, lines for a crontab, a Kubernetes CronJob or an Airflow DAG. Comments in it say " +
-          "what is to be filled in.",
+          "what to fill in.",
       )
       .argument("<files...>", "job files; one for --print")
       .option("--parallel <n>", "files that are executed at the same time", "1")
       .option("--listen <address>", "HOST:PORT for /health and /metrics (default: none)")
-      .addOption(new Option("--print <scheduler>", "print it for this scheduler").choices(unitKinds))
+      .addOption(
+        new Option("--print <scheduler>", "print the schedule for this scheduler").choices(unitKinds),
+      )
       .addOption(setOption())
       .addHelpText(
         "after",
         `
-Environment variables that the file names have to be set, as for a run. Their values are never
+Environment variables that the file names must be set, as for a run. Their values are never
 printed.
 
-SIGHUP reads the files again, as each start does. SIGTERM and Ctrl-C end what runs within its grace.
+SIGHUP reads the files again, as does each start. SIGTERM and Ctrl-C end what runs within its grace.
 
 Examples:
   runvault schedule pipelines/nightly.yaml --listen 127.0.0.1:9464

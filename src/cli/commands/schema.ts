@@ -14,8 +14,8 @@ export const schemaCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Prints a JSON Schema (draft 2020-12) with a description of every key: of job files, which editors complete and " +
-          "check where their first line names it, of the messages that webhooks and commands get, or of what " +
+        "Prints a JSON Schema (draft 2020-12) with a description of every key: of job files, so that editors complete and " +
+          "check those whose first line names it; of the messages that webhooks and commands get, or of what " +
           "`runvault metrics --json` and `runvault reconcile --json` print.",
       )
       .addArgument(command.createArgument("<kind>", "the kind of document").choices(kinds))

@@ -143,7 +143,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   const { allowIncomplete } = values;
   const tell = (error: RunvaultError) => {
     const { code, place, cause, message } = error;
-    // the system's or DuckDB's own words, which are kept from clients; DuckDB's go on with the SQL
+    // the system's or DuckDB's own words, which clients never see; DuckDB's continue with the SQL
     const why = cause instanceof Error ? cause.message.split("\n", 1)[0] : message;
     session.log.warn({ code, ...place, ...(why === message ? {} : { why }) }, message);
   };
@@ -199,11 +199,11 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   } finally {
     await served.close();
   }
-  // being stopped is how a server ends its work
+  // stopping is the normal end of a server
   return exit.done;
 }
 
-/** Throws `invalid_argument` where anybody on the network could read the archive without having been let in. */
+/** Throws `invalid_argument` if anyone on the network could read the archive. */
 function refuseOpenDoor({ host, tokens, insecure }: ServeValues): void {
   if (tokens !== undefined || insecure || isLoopback(host)) return;
   throw new RunvaultError(
@@ -215,7 +215,7 @@ function refuseOpenDoor({ host, tokens, insecure }: ServeValues): void {
   );
 }
 
-/** One JSON line a request, with its time. */
+/** Writes one JSON line per request, with its time. */
 function accessLog(write: (line: string) => void) {
   return pino(
     { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } },
@@ -223,7 +223,7 @@ function accessLog(write: (line: string) => void) {
   );
 }
 
-/** Loaded when the command runs, so that the others start without it. */
+/** Loaded when the command runs, so that other commands start without it. */
 async function loadServer() {
   const [
     { openArchive },

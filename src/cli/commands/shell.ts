@@ -80,7 +80,7 @@ async function runShell(values: z.output<typeof schema>, session: Session): Prom
   }
 }
 
-/** Lines that a person types, with what helps in typing them. */
+/** Lines that a person types, with editing and completion. */
 async function typedLines(
   shell: ShellSession,
   reader: StatementReader,
@@ -91,7 +91,7 @@ async function typedLines(
   const lines = createInterface({
     input: terminal.stdin,
     output: terminal.stderr,
-    // prompts only, where the cursor cannot be moved
+    // only prompts if the cursor cannot be moved
     terminal: terminal.stderrIsTerminal,
     history: [...history.lines],
     historySize: 1_000,
@@ -99,7 +99,7 @@ async function typedLines(
     completer: (line: string) => completed(line, reader.text),
   });
   lines.on("close", () => {
-    // Ctrl-D leaves the cursor behind the prompt
+    // Ctrl-D leaves the cursor after the prompt
     if (!signal.aborted) terminal.err("\n");
   });
   let wasEmpty = false;
@@ -114,7 +114,7 @@ async function typedLines(
     wasEmpty = isEmpty;
     reader.clear();
     terminal.err(isEmpty ? "\npress Ctrl-C again, or Ctrl-D, to quit\n" : "\n");
-    // what was typed stays on the screen, and is dropped
+    // the typed text stays on the screen but is dropped
     lines.write(null, { ctrl: true, name: "e" });
     lines.write(null, { ctrl: true, name: "u" });
     lines.setPrompt(prompts.first);

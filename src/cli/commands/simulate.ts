@@ -93,7 +93,7 @@ export const simulateCommand = commandEntry({
       )
       .option(
         "--currencies <list>",
-        "currencies that instruments take turns in being quoted in, each with cash and equity, such as USD,EUR (default: USD)",
+        "quote currencies, used in turn by the instruments, each with its own cash and equity, such as USD,EUR (default: USD)",
       )
       .addOption(
         new Option(
@@ -103,7 +103,7 @@ export const simulateCommand = commandEntry({
       )
       .option(
         "--edge <bp>",
-        "fill every order at a price better by BP basis points; ten make a strategy that wins",
+        "fill every order at a price better by BP basis points; with ten, the strategy wins",
       )
       .option("--transfers <n>", "number of deposits and withdrawals during each run, in each currency")
       .option(
@@ -149,7 +149,7 @@ const bookFaultGrammar =
   "Faults in the books: each breaks one thing in one place of every run of INSTANCE (* for all), which the seed decides. " +
   "Counts and storage facts agree with the rows, so that the runs are archived as complete. One for each instance:";
 
-/** The width of a help's own text. */
+/** Width of the help text. */
 const columns = 100;
 
 function faultHelp(): string {
@@ -265,11 +265,11 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   } finally {
     await served.close();
   }
-  // being stopped is how a server ends its work
+  // stopping is the normal end of a server
   return exit.done;
 }
 
-/** Who asks for growing runs and gets finished ones is to know why. */
+/** Explains why growing runs were requested but all have ended. */
 function tellGrown(world: Simulator, now: Nanoseconds, session: Session): void {
   const [first, ...others] = world.growing();
   if (first === undefined || [first, ...others].some(({ complete }) => complete > now)) return;
@@ -279,7 +279,7 @@ function tellGrown(world: Simulator, now: Nanoseconds, session: Session): void {
   );
 }
 
-/** Opens a world with progress shown while it is rendered. */
+/** Opens a world and shows progress while it is rendered. */
 async function rendered(
   session: Session,
   open: (watch: RenderWatch) => Promise<Simulator>,
@@ -297,7 +297,7 @@ async function rendered(
   });
 }
 
-/** Loaded when the command runs, so that the others start without it. */
+/** Loaded when the command runs, so that other commands start without it. */
 async function loadWorld() {
   const { openSimulator } = await import("../../simulator/simulator.ts");
   const { serve } = await import("../../serve/server.ts");

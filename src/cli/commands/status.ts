@@ -23,9 +23,9 @@ export const statusCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Shows how jobs and their archive stand: last success, last result, what is running or died, the next start, runs by " +
-          "state, what is unproven or about to expire, and how long the disk lasts. With a job file, those of that job; " +
-          "without one, of every job that has run in the archive, and what the archive holds: rows, sizes, instances, " +
+        "Shows the state of jobs and their archive: last success, last result, what is running or died, the next start, runs by " +
+          "state, unproven and expiring runs, and how long the disk lasts. With a job file, for that job; " +
+          "without one, for every job that has run in the archive, with the archive's rows, sizes, instances and " +
           "pending work. Reads manifests, not the data, and asks no gateway. Exit status 4 if a job never succeeded, or " +
           "not for too long.",
       )

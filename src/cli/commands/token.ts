@@ -22,7 +22,7 @@ export const tokenCommand = commandEntry({
           "holds only the token's SHA-256. Remove the line to revoke the token; a running server reads the file again " +
           "at SIGHUP.",
       )
-      .argument("<name>", "whose token it is; shown in the access log")
+      .argument("<name>", "who the token is for; shown in the access log")
       .requiredOption(
         "--instance <id>",
         "an instance that the token may access, '*' for all; repeatable",

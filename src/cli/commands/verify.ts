@@ -31,8 +31,8 @@ export const verifyCommand = commandEntry({
     addGatewayOptions(
       command
         .description(
-          "Checks the named runs, or all: hashes of files, rows counted again from Parquet and segments, order, bounds; " +
-            "and the folders of the archive: links, and files that the archive did not make. " +
+          "Checks the named runs, or all: hashes of files, rows counted again from Parquet and segments, order, bounds, " +
+            "and the archive's folders for wrong links and foreign files. " +
             "With --deep also every line against its Parquet row, row hashes, and that fills refer to orders. " +
             "Every file is read again; nothing remembered from earlier commands is trusted.",
         )
@@ -44,13 +44,10 @@ export const verifyCommand = commandEntry({
         )
         .option(
           "--sample <share>",
-          "read only this share of the bytes, such as 5%, in files chosen at random each time; for the others check presence and size",
+          "read only this share of the bytes, such as 5%, from random files; for the others check presence and size",
         )
         .option("--since <age>", "only runs committed within this time, such as 7d")
-        .option(
-          "--repair",
-          "make damaged Parquet again from segments, and name what has to be archived again",
-        )
+        .option("--repair", "convert damaged Parquet again from segments, and name the runs to archive again")
         .addOption(new Option("--against <url>", "compare with the current storage facts of this gateway"))
         .option("--json", "report as JSON"),
       false,

@@ -5,13 +5,13 @@ import { checkedValues } from "../options/option-values.ts";
 import type { Folders } from "../output/command-to-copy.ts";
 import type { Session } from "../process/session.ts";
 
-/** A command's declaration and body: the body gets checked values, and gives its exit status. */
+/** A command's declaration and body. The body gets checked values and returns the exit status. */
 export interface CommandBody<S extends z.ZodObject> {
   declare(command: Command): Command;
   readonly schema: S;
-  /** Names of options for which the environment does not count, given the values before they are checked. */
+  /** Options whose environment variables are ignored, given the unchecked values. */
   unused?(values: Readonly<Record<string, unknown>>): readonly string[];
-  /** How to go on after an interruption, one sentence. */
+  /** How to continue after an interruption, in one sentence. */
   readonly howToGoOn: string;
   run(values: z.output<S>, session: Session): Promise<number>;
 }
@@ -19,7 +19,7 @@ export interface CommandBody<S extends z.ZodObject> {
 /** A command line of a command, checked. */
 export interface CheckedCommand {
   readonly globals: GlobalValues;
-  /** The folders that it was given; null for a command that takes none. */
+  /** The folders from its options; null for a command without any. */
   readonly folders: Folders | null;
   run(session: Session): Promise<number>;
 }
@@ -27,11 +27,14 @@ export interface CheckedCommand {
 export interface CommandEntry {
   declare(command: Command): Command;
   readonly howToGoOn: string;
-  /** Reads what was parsed. Throws `invalid_argument` (or `table_unknown`), with the flag or variable that is wrong. */
+  /**
+   * Checks the parsed values. Throws `invalid_argument` (or `table_unknown`) and names the flag or variable that is
+   * wrong.
+   */
   check(command: Command): CheckedCommand;
 }
 
-/** A command as command lines call it. */
+/** A command for the command line. */
 export function commandEntry<S extends z.ZodObject>(body: CommandBody<S>): CommandEntry {
   const { declare, howToGoOn } = body;
   return {

@@ -16,8 +16,8 @@ import { helpItem, leastColumns, usualColumns, wrapHelp } from "./help-width.ts"
 import type { KnownCommand } from "./known-commands.ts";
 
 /**
- * Runs one command line, of which every command that it names is loaded. Never throws: what goes wrong is told on
- * standard error. Gives the exit status.
+ * Runs one command line, given the commands that it may name. Never throws: errors are printed on standard error.
+ * Returns the exit status.
  */
 export async function runCommandLine(
   argv: readonly string[],
@@ -44,7 +44,7 @@ export async function runCommandLine(
   unsetEmpty(process.env);
 
   const help: string[] = [];
-  // what is set here holds for the commands below as well
+  // these settings also apply to the commands below
   const program = new Command("runvault")
     .exitOverride()
     .configureOutput({
@@ -80,7 +80,7 @@ export async function runCommandLine(
 
   const completing = argv[0] === "complete" && argv[1] === "--";
   for (const { name, summary, group, entry } of commands) {
-    // the library that completes brings its own
+    // the completion library adds its own
     if (completing && name === "completion") continue;
     const command = declared(program, name.split(" ")).summary(summary).helpGroup(`${group}:`);
     if (entry === null) continue;
@@ -104,7 +104,7 @@ export async function runCommandLine(
         status = await run(session);
       } catch (error) {
         if (!interrupt.signal.aborted) throw error;
-        // whatever broke on the way out, the user's stop is the reason
+        // whatever failed on the way out, the user's stop is the reason
         session.log.debug({ reason: RunvaultError.from(error).message }, "stopped");
         throw interrupt.signal.reason;
       }
@@ -133,15 +133,15 @@ export async function runCommandLine(
   }
 }
 
-/** A command at the end of these words, one for each level. */
+/** Declares a command under these words, one for each level. */
 function declared(above: Command, [word = "", ...below]: readonly string[]): Command {
   if (below.length === 0) return above.command(word).helpCommand(false);
   const parent = above.commands.find((command) => command.name() === word) ?? above.command(word);
-  // so that an option behind the name of the one below is not taken for the parent's
+  // so that an option after the subcommand's name is not taken for the parent's
   return declared(parent.enablePositionalOptions(), below);
 }
 
-/** The name of the command that a line names, of one word or two. */
+/** The name of the command in a line, one word or two. */
 function namedIn(argv: readonly string[], commands: readonly KnownCommand[]): string | undefined {
   const names = commands.map(({ name }) => name);
   const at = argv.findIndex((word) => names.includes(word));
@@ -149,14 +149,14 @@ function namedIn(argv: readonly string[], commands: readonly KnownCommand[]): st
   return names.includes(two) ? two : argv[at];
 }
 
-/** Help for a command that is not there is the same mistake as calling it, and gets the same suggestion. */
+/** Turns help for an unknown command into a call of it, for the same error and suggestion. */
 function asked(argv: readonly string[], commands: readonly KnownCommand[]): string[] {
   const [first, named, ...more] = argv;
   if (first !== "help" || named === undefined || named.startsWith("-")) return [...argv];
   return commands.some(({ name }) => name === named) ? [named, ...more, "--help"] : [named];
 }
 
-/** An empty variable is how shells and schedulers leave one out; commander would take it for a value. */
+/** Shells and schedulers unset a variable by emptying it, but commander would take the empty text as a value. */
 function unsetEmpty(env: NodeJS.ProcessEnv): void {
   for (const [name, value] of Object.entries(env)) {
     if (name.startsWith("RUNVAULT_") && value === "") delete env[name];

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { tableNames } from "../../model/profile/table.ts";
 
-/** Shells that a script can be made for. */
+/** Shells with a completion script. */
 export const shells = ["bash", "zsh", "fish"] as const;
 
 /** Completions for a command line of `program`, in the form that the scripts read. */
@@ -26,7 +26,7 @@ export async function completions(
       }
     }
   }
-  // the library knows one more, which was never tried here
+  // the library knows one more shell, which was never tested here
   const shell = root.commands.get("completion")?.arguments.get("shell");
   if (shell !== undefined) shell.handler = (complete) => offer(complete, shells);
   const action = root.commands.get("profile")?.arguments.get("action");
@@ -36,7 +36,7 @@ export async function completions(
   }
   const jobs = root.commands.get("jobs")?.arguments;
   if (command?.name() === "jobs" && jobs !== undefined) {
-    // only here: it opens an archive
+    // imported late: it opens an archive
     const { jobWords } = await import("./job-words.ts");
     const { names, ids } = await jobWords(words, env);
     const [name, id] = [jobs.get("name"), jobs.get("id")];
@@ -48,7 +48,7 @@ export async function completions(
 
 const shellCompletesFiles = 0;
 
-/** The command that the words begin with, the one below another where they name it. */
+/** The command that the words begin with, or its subcommand if they name one. */
 function commandOf(program: Command, [first, second]: readonly string[]): Command | undefined {
   const command = program.commands.find((candidate) => candidate.name() === first);
   return command?.commands.find((candidate) => candidate.name() === second) ?? command;
@@ -58,13 +58,13 @@ function offer(complete: (value: string, description: string) => void, values: r
   for (const value of values) complete(value, "");
 }
 
-/** Whether the word after a flag is a path: then the shell itself knows best. */
+/** Whether a flag takes a path; the shell completes those best. */
 function takesPath(command: Command | undefined, flag: string): boolean {
   const option = command?.options.find(({ short, long }) => short === flag || long === flag);
   return option !== undefined && /<(dir|file|path)>/.test(option.flags);
 }
 
-/** The library prints with console.log and nothing else. */
+/** The library prints only with console.log. */
 export function printed(body: () => void): string {
   const { log } = console;
   let text = "";

@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import { shellWord } from "../output/shell-word.ts";
 
-/** Names of commands before 0.2, each with the words that do the same now. They go with 0.3. */
+/** Names of commands before 0.2, each with its replacement. To be removed in 0.3. */
 const former: Readonly<Record<string, (rest: readonly string[]) => readonly string[]>> = {
   accept: (rest) => ["maintain", "accept", ...rest],
   diff: (rest) => ["maintain", "diff", ...rest],
@@ -16,7 +16,7 @@ const former: Readonly<Record<string, (rest: readonly string[]) => readonly stri
   ],
 };
 
-/** The error that names the new command line; null where the line names no former command. */
+/** The error that names the new command line; null if the line names no former command. */
 export function formerNameError(argv: readonly string[], name: string): RunvaultError | null {
   const now = Object.hasOwn(former, name) ? former[name] : undefined;
   if (now === undefined) return null;
@@ -26,7 +26,7 @@ export function formerNameError(argv: readonly string[], name: string): Runvault
   });
 }
 
-/** Runs were arguments of `files`: all words with a slash that are not an option's value. */
+/** Runs were arguments of `files`: every word with a slash that is not an option's value. */
 function isRun(word: string, before = ""): boolean {
   return word.includes("/") && !word.startsWith("-") && before !== "--archive";
 }

@@ -2,17 +2,17 @@ import { findArchive } from "../../archive/archive.ts";
 import { jobsWithRecords, recordPlaces } from "../../pipeline/record/read-records.ts";
 import { defaultArchive } from "../options/default-archive.ts";
 
-/** Ids beyond these are not looked for by pressing Tab. */
+/** Most ids that Tab looks for. */
 const mostIds = 50;
 
-/** What arguments of `runvault jobs` may be. */
+/** Possible arguments of `runvault jobs`. */
 export interface JobWords {
   readonly names: readonly string[];
-  /** Of the newest executions, behind `show`. */
+  /** Of the newest executions, for `show`. */
   readonly ids: readonly string[];
 }
 
-/** The jobs and executions in the archive that a command line names, by names of files alone; none where there is none. */
+/** Jobs and executions in the archive of a command line, from file names alone; empty without an archive. */
 export async function jobWords(
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -26,7 +26,7 @@ export async function jobWords(
     const newest = places.flat().sort((a, b) => b.began.getTime() - a.began.getTime());
     return { names, ids: newest.slice(0, mostIds).map(({ id }) => id) };
   } catch {
-    // whoever presses Tab wants no error
+    // pressing Tab must not print an error
     return { names: [], ids: [] };
   }
 }

@@ -1,18 +1,18 @@
 import type { CommandEntry } from "./command-entry.ts";
 
-/** A command as the list of all has it. */
+/** A command in the list of all. */
 export interface CommandListing {
-  /** Two words for a command below another one. */
+  /** Two words for a subcommand. */
   readonly name: string;
-  /** At most twelve words for the list of commands. */
+  /** At most twelve words. */
   readonly summary: string;
-  /** Its options and body, with all that they need; null for one that only has others below it. */
+  /** Loads its options and body; null for a command that only has subcommands. */
   readonly load: (() => Promise<CommandEntry>) | null;
 }
 
-/** A command of which a command line knows the name, and the rest where it was named. */
+/** A command's name, and the rest if the command line may mean it. */
 export interface KnownCommand extends Pick<CommandListing, "name" | "summary"> {
-  /** Heading of its part of the list. */
+  /** Heading in the list. */
   readonly group: string;
   readonly entry: CommandEntry | null;
 }
@@ -147,7 +147,7 @@ const listings: Readonly<Record<string, readonly CommandListing[]>> = {
     },
     {
       name: "maintain accept",
-      summary: "keep a table that is not proven as it is",
+      summary: "accept a table that is not proven",
       load: async () => (await import("../commands/accept.ts")).acceptCommand,
     },
     {
@@ -178,7 +178,7 @@ const listings: Readonly<Record<string, readonly CommandListing[]>> = {
   ],
 };
 
-/** All commands, of which those are loaded that words of the command line may mean; all where no words are given. */
+/** All commands; loads those that the command line may mean, or all if no line is given. */
 export async function knownCommands(argv?: readonly string[]): Promise<KnownCommand[]> {
   const all = Object.entries(listings).flatMap(([group, listed]) =>
     listed.map((listing) => ({ group, ...listing })),

@@ -10,7 +10,7 @@ export async function start(): Promise<void> {
   process.exitCode = await runCommandLine(argv, processTerminal(), commands);
 }
 
-/** Behind the cache, from which these are to come. */
+/** After the compile cache is on, so that these are loaded from it. */
 async function loadCommandLine() {
   const { runCommandLine } = await import("./command-line.ts");
   const { knownCommands } = await import("./known-commands.ts");

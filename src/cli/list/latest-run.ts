@@ -22,7 +22,7 @@ export async function latestInArchive(instanceId: string, folder: string, sessio
   return told({ instanceId, runId: latest.runId }, session);
 }
 
-/** A target with the run that began last, by the source's lists, in the place of each INSTANCE/latest. */
+/** Replaces each INSTANCE/latest with the run that began last by the source's lists. */
 export async function latestAtSource(
   target: ArchiveTarget,
   source: HistorySource,

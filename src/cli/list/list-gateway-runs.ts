@@ -15,7 +15,7 @@ import { fitNames } from "../output/fit-names.ts";
 import type { Session } from "../process/session.ts";
 
 interface Values extends Omit<GatewayValues, "gateway"> {
-  /** True: that of RUNVAULT_GATEWAY. */
+  /** True: use RUNVAULT_GATEWAY. */
   readonly gateway: string | true;
   readonly wide: boolean;
 }
@@ -27,7 +27,7 @@ interface ListedRun extends RunRef {
   readonly final: boolean;
 }
 
-/** Lists the runs that a gateway names, or those of one instance; tells what its lists contradict each other in. */
+/** Lists a gateway's runs, or those of one instance, and reports contradictions in its lists. */
 export async function listGatewayRuns(
   instanceId: string | undefined,
   values: Values,

@@ -23,7 +23,7 @@ import { fitNames } from "../output/fit-names.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 
-/** What `--state` takes: states of committed runs, runs with work that is not committed, manifests that cannot be read. */
+/** Values of `--state`: states of committed runs, runs with uncommitted work, and unreadable manifests. */
 export type ListedState = TableState | "pending" | "damaged";
 
 interface Values {
@@ -33,31 +33,31 @@ interface Values {
   readonly wide: boolean;
 }
 
-/** A run of the archive as it is listed; its manifest, which names every file, is not kept. */
+/** A listed run. Its manifest, which names every file, is not kept. */
 interface ListedRun extends RunRef {
   readonly state: ListedState;
   readonly status: string | null;
   readonly started: string | null;
   readonly ended: string | null;
-  /** What readers show. */
+  /** Rows that readers show. */
   readonly rows: number;
   readonly bytes: number;
   readonly generation: number | null;
   readonly committedAt: string | null;
   readonly pending: PendingWork | null;
   readonly tables: Readonly<Record<string, ReturnType<typeof tableJson>>>;
-  /** Lines that say what is behind, and why. */
+  /** Lines that say which tables are behind, and why. */
   readonly told: readonly string[];
 }
 
-/** Lists the runs of an archive, or of one instance. A manifest that cannot be read hides its own run alone. */
+/** Lists the runs of an archive or of one instance. An unreadable manifest hides only its own run. */
 export async function listRuns(
   instanceId: string | undefined,
   values: Values,
   session: Session,
 ): Promise<number> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
-  // throws where a folder is a link
+  // throws if a folder is a link
   await archive.manifestFiles();
   const statuses: number[] = [];
   const pendings = await pendingWork(archive, (error) => statuses.push(session.failure(error)));
@@ -100,7 +100,7 @@ async function* foundOf(
   try {
     yield* consistentRuns(archive, instanceId === undefined ? [] : [{ instanceId }]);
   } catch (error) {
-    // something of it may be pending
+    // a part of it may be pending
     if (!(error instanceof RunvaultError) || error.code !== "not_archived") throw error;
   }
 }
@@ -148,7 +148,7 @@ function tableJson(table: TableManifest) {
     error: attempt.error?.code ?? null,
     reason: attemptReason(table),
     accepted: acceptanceJson(table),
-    // how the rows came, where not as the contract has them
+    // how the rows came, if not as the contract says
     ...(through.length === 0 ? {} : { through }),
   };
 }
@@ -157,7 +157,7 @@ function runJson({ told: _, pending, ...run }: ListedRun, command: CommandToCopy
   return { ...run, pending: pending === null ? null : pendingJson(pending, command) };
 }
 
-/** A line for each table that is behind, or proven without rows set aside. */
+/** A line for each table that is behind, or proven without the rows set aside. */
 function shortfallLines(manifest: Manifest): string[] {
   return Object.entries(manifest.tables).flatMap(([name, table]) => {
     const aside = acceptedAside(table);
@@ -173,7 +173,7 @@ function shortfallLines(manifest: Manifest): string[] {
   });
 }
 
-/** A line for each table whose rows came otherwise than the contract has them, the tables of which the same is true in one. */
+/** A line for tables whose rows did not come as the contract says, one for all with the same reason. */
 function throughLines(run: ListedRun): string[] {
   const tables = Object.entries(run.tables).filter(([, { through }]) => through !== undefined);
   const byWords = Map.groupBy(tables, ([, { through }]) => through!.join(", "));
@@ -217,7 +217,7 @@ interface Column {
   readonly cell: (run: ListedRun) => string;
 }
 
-/** What a person needs, in 100 columns beside names of usual length; with --wide whatever there is. */
+/** The most useful columns, in 100 characters with names of usual length; with --wide all. */
 function columnsFor(runs: readonly ListedRun[], wide: boolean): Column[] {
   const isAnyPending = runs.some(({ pending }) => pending !== null);
   const columns: (Column | false)[] = [

@@ -3,7 +3,10 @@ import type { Manifest } from "../../archive/manifest/manifest.ts";
 import type { RunRef } from "../../model/source.ts";
 import { notArchived } from "../../model/usual-errors.ts";
 
-/** Manifests of the runs named, each once, or of every run when none is. Throws `not_archived` for a run the archive has not. */
+/**
+ * Manifests of the named runs, each once, or of all if none is named. Throws `not_archived` for a run that is not in
+ * the archive.
+ */
 export async function manifestsOf(archive: Archive, runs: readonly RunRef[]): Promise<Manifest[]> {
   if (runs.length === 0) return archive.manifests();
   const found: Manifest[] = [];

@@ -15,7 +15,7 @@ import { killStep } from "./kill-step.ts";
 interface Asked {
   readonly run: RunRef;
   readonly table: TableName;
-  /** Null takes back what was accepted. */
+  /** Null undoes the acceptance. */
   readonly reason: string | null;
 }
 
@@ -24,7 +24,7 @@ interface Values {
   readonly scratch?: string | undefined;
 }
 
-/** Accepts a table as it is, or takes that back, and tells what is so now. */
+/** Accepts a table as it is, or undoes that, and prints the new state. */
 export async function acceptAndTell(
   { run, table, reason }: Asked,
   values: Values,
@@ -55,7 +55,7 @@ function whoAmI(): string {
   try {
     user = userInfo().username;
   } catch {
-    // a container's user need not have a name
+    // a container's user may have no name
     user = `user ${process.getuid?.() ?? "unknown"}`;
   }
   return `${user}@${hostname()}`.slice(0, 300);

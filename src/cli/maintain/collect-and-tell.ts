@@ -19,10 +19,10 @@ interface Values {
 const kindTexts: Readonly<Record<GarbageKind, string>> = {
   replaced: "replaced by later commits",
   unnamed: "named by no manifest",
-  work: "of work that is over",
-  links: "in tables/, of no committed bucket",
-  cache: "remembered of runs that are gone",
-  locks: "locks of runs, readers and jobs that are gone",
+  work: "left by finished work",
+  links: "links in tables/ to no committed bucket",
+  cache: "cache of removed runs",
+  locks: "locks of runs, readers and jobs that no longer exist",
   halfWritten: "half written",
 };
 
@@ -30,13 +30,13 @@ const reasonTexts: Readonly<Record<KeepReason, string>> = {
   young: "within --grace",
   running: "of runs that a job is working on",
   reading: "that a reader may have open",
-  unfinished: "of work that the next job goes on with",
-  widening: "of a change of column types, which `runvault maintain rebuild` ends",
+  unfinished: "of work that the next job continues",
+  widening: "of a change of column types that `runvault maintain rebuild` finishes",
   longId: "of runs with long ids; `runvault rm` with the id removes them",
   noManifests: "of an archive without any manifest: restore runs/",
 };
 
-/** Collects an archive's garbage, and says what was removed and what was not. */
+/** Collects an archive's garbage and prints what was removed and kept. */
 export async function collectAndTell(values: Values, session: Session): Promise<number> {
   const { dryRun, grace, scratch } = values;
   const archive = await openArchive(values.archive, { scratch });
@@ -59,7 +59,7 @@ export async function collectAndTell(values: Values, session: Session): Promise<
   return statuses.length === 0 ? exit.done : worstExit(statuses);
 }
 
-/** The sum, and below it each part that there is. */
+/** The sum, and below it each part that is not empty. */
 function linesOf<Name extends string>(
   verb: string,
   tallies: Readonly<Record<Name, Tally>>,

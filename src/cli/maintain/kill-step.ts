@@ -1,6 +1,6 @@
 /**
- * For tests of interruption: `RUNVAULT_KILL_AT=STEP[:N]` ends the process with SIGKILL when it comes to that step of a
- * job for the Nth time. A power cut in a place of one's choosing; without the variable it does nothing.
+ * For tests of interruption: `RUNVAULT_KILL_AT=STEP[:N]` kills the process with SIGKILL when it reaches that step of a
+ * job for the Nth time, like a power cut. Does nothing without the variable.
  */
 export function killStep(env: Readonly<Record<string, string | undefined>>): (name: string) => void {
   const [step, count = "1"] = (env.RUNVAULT_KILL_AT ?? "").split(":");

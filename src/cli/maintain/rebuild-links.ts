@@ -16,13 +16,13 @@ interface Values {
   readonly scratch?: string | undefined;
 }
 
-/** The links of a run, and how many of them had to be made. */
+/** A run's links, and how many were missing. */
 interface Linked extends RunRef {
   readonly links: number;
   readonly made: number;
 }
 
-/** Makes what people glob in `tables/` anew for the runs named, or for all, from manifests alone. */
+/** Recreates the links in `tables/` for the named runs, or all, from manifests alone. */
 export async function rebuildLinks(
   runs: readonly RunRef[],
   values: Values,
@@ -64,7 +64,7 @@ async function linksOf(archive: Archive, run: RunRef): Promise<Pick<Linked, "lin
   return { links: tableNames.flatMap((name) => linkedParquet(manifest, name)).length, made };
 }
 
-/** Of a run whose links are as they should be nothing is told: after a restore that is most. */
+/** Empty for a run whose links are all there: after a restore that is most of them. */
 function lineOf({ links, made, ...run }: Linked): string {
   return `${visible(formatRun(run))}  ${made} of ${countText(links, "link")} made\n`;
 }

@@ -26,12 +26,12 @@ interface Removed extends RunRef {
   readonly bytes: number;
 }
 
-/** A run that is old enough, and stays. */
+/** A run that is old enough but is kept. */
 interface Spared extends Removed {
   readonly state: string;
 }
 
-/** Removes the runs named, whatever their state. */
+/** Removes the named runs, whatever their state. */
 export async function removeNamed(
   named: readonly RunRef[],
   values: Values,
@@ -41,7 +41,7 @@ export async function removeNamed(
   return await removeChosen(archive, named, null, values, session);
 }
 
-/** Removes the runs that ended so many milliseconds ago, of the instances named or of all, as `oldRuns` chooses. */
+/** Removes the runs that ended so many milliseconds ago, of the named instances or of all, as `oldRuns` chooses. */
 export async function removeOlder(
   ageMs: number,
   instances: readonly string[],
@@ -83,7 +83,7 @@ function unreadable({ damage }: FoundRun): RunvaultError {
   });
 }
 
-/** `spared` is null where none could be. */
+/** `spared` is null if none could be. */
 async function removeChosen(
   archive: Archive,
   chosen: readonly RunRef[],
@@ -124,7 +124,7 @@ async function removeChosen(
   return statuses.length === 0 ? exit.done : worstExit(statuses);
 }
 
-/** The first few that stay, and how many do. */
+/** The first few kept runs, and how many there are. */
 function sparedText(spared: readonly Spared[], { paint }: Session): string {
   if (spared.length === 0) return "";
   const shown = spared.slice(0, 5).map((run) => `  ${visible(formatRun(run))}  ${paint(run.state)}\n`);

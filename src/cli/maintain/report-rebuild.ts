@@ -32,22 +32,22 @@ interface Values {
   readonly scratch?: string | undefined;
   readonly tables?: readonly TableName[] | undefined;
   readonly widen?: WantedTypes | undefined;
-  /** File of the profile that the rows go through now. */
+  /** File of the profile that is applied to the rows. */
   readonly profile?: string | undefined;
 }
 
-/** With the exit status that it leads to. */
+/** With its exit status. */
 interface RunReport extends RebuiltRun {
   readonly exit: number;
 }
 
-/** What came of it, over all runs. */
+/** The result for all runs. */
 interface Result extends Omit<RebuiltRuns, "error"> {
   readonly reports: readonly RunReport[];
   readonly exit: number;
 }
 
-/** Rebuilds the runs named, or all, one after another. One that fails does not keep the others from being rebuilt. */
+/** Rebuilds the named runs, or all, one after another. A failing run does not stop the others. */
 export async function reportRebuild(
   runs: readonly RunRef[],
   values: Values,
@@ -118,7 +118,7 @@ async function rebuildAndTell(
     const { error } = next.value;
     const report = { ...next.value, exit: error === null ? exit.done : session.failure(error) };
     reports.push(report);
-    // an archive takes hours: what is done is told at once, and stands where the command is stopped
+    // an archive takes hours: each result is printed at once, and survives a stop
     if (!session.json) await session.print(`${visible(lineOf(report))}\n`);
   }
   const { error, ...rest } = next.value;
@@ -129,7 +129,7 @@ async function rebuildAndTell(
   return { reports, ...rest, exit: worstExit(statuses) };
 }
 
-/** Tables whose rows may have fields now that no column takes, and whose Parquet has no column for them. */
+/** Tables whose rows may now have fields without a column, and whose Parquet has no column `extra`. */
 function lackingExtra(archive: Archive, { profile, tables }: RebuildWork): TableName[] {
   return tableNames.filter((name) => {
     const map = profile?.maps[name];
@@ -154,7 +154,7 @@ function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: Ru
   };
 }
 
-/** The command that began the change of these tables' types, whichever command finds it unfinished. */
+/** The command that started the unfinished type change of these tables. */
 function commandToGoOn(archive: Archive, unfinished: readonly TableName[], command: CommandToCopy): string {
   const columns = unfinished.flatMap((table) => {
     const former = archive.formerTypes(table)!;
@@ -168,7 +168,7 @@ function commandToGoOn(archive: Archive, unfinished: readonly TableName[], comma
   return command("maintain rebuild", ...columns);
 }
 
-/** What there is to tell behind the runs that were rebuilt. */
+/** The lines after the rebuilt runs. */
 function restText({ reports, notTried, unfinished }: Result, goOn: string | null): string {
   const lines = [
     ...notTried.map((run) => `${formatRun(run)}  not tried`),

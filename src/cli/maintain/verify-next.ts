@@ -6,13 +6,13 @@ import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { commandsInText } from "../output/commands-in-text.ts";
 import type { Repair } from "./verify-repair.ts";
 
-/** A run's own report, with what the gateway's facts added to it. */
+/** A run's report, with the result of the comparison with the gateway. */
 export interface RunReport extends VerifyReport {
-  /** Whether the gateway's facts were there to compare with; null where no gateway was to be asked. */
+  /** Whether it was compared with the gateway's facts; null if no gateway was to be asked. */
   readonly compared: boolean | null;
-  /** The error by which they could not be had; null where there was none. */
+  /** Why the facts were not available; null if they were. */
   readonly notCompared: ErrorCode | null;
-  /** What was done about its damage; null where there was none, or nothing was to be done. */
+  /** What was done about damage; null if nothing was. */
   readonly repair: Repair | null;
 }
 
@@ -21,7 +21,7 @@ export function isGone(code: ErrorCode): boolean {
   return code === "run_not_found" || code === "instance_not_found";
 }
 
-/** What to do about what a report says; undefined where there is nothing to do. */
+/** What to do about a report's findings; undefined if there is nothing to do. */
 export function nextOf(report: RunReport, command: CommandToCopy): string | undefined {
   const next = remedyOf(report, command);
   return next === undefined ? undefined : commandsInText(next, command);
@@ -60,7 +60,7 @@ function nextOfDamage(
     files.length > 0 && files.every((file) => file.endsWith(".parquet"));
   const inParquet = checks.every(({ level, files }) => level !== "damaged" || isParquet(files));
   return inParquet
-    ? `Make its Parquet again: \`${command("maintain rebuild", formatRun(run))}\`.`
+    ? `Rebuild its Parquet: \`${command("maintain rebuild", formatRun(run))}\`.`
     : usualHints.archive_damaged;
 }
 

@@ -11,22 +11,22 @@ import { version } from "../../model/version.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import type { Session } from "../process/session.ts";
 
-/** What became of a damaged run. */
+/** The outcome for a damaged run. */
 export interface Repair {
-  /** False where nothing could be made anew. */
+  /** False if nothing could be rebuilt. */
   readonly changed: boolean;
-  /** Buckets whose Parquet was made anew from their segments. */
+  /** Buckets whose Parquet was rebuilt from their segments. */
   readonly buckets: number;
-  /** Why that failed; null where it did not. */
+  /** Why that failed; null if it did not. */
   readonly error: { readonly code: string; readonly message: string; readonly hint: string | null } | null;
-  /** Whether files are lost that nothing here can make anew. */
+  /** Whether files are lost that cannot be rebuilt here. */
   readonly lost: boolean;
-  /** The command that fetches what only a gateway has; null where nothing is lost, or the gateway has not the run either. */
+  /** The command that fetches what only a gateway has; null if nothing is lost, or the gateway has no such run. */
   readonly archive: string | null;
   readonly exit: number;
 }
 
-/** Makes anew what can be made without a gateway: Parquet, from segments that are whole. */
+/** Rebuilds what needs no gateway: Parquet, from intact segments. */
 export async function repairRun(
   archive: Archive,
   run: RunRef,
@@ -50,7 +50,7 @@ export async function repairRun(
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
     const { code, message, hint = null } = error;
-    // what only kept the repair from beginning has its own remedy, which comes first
+    // an error that only kept the repair from starting has its own remedy, which comes first
     const isDamage = code === "archive_damaged";
     const isLoss = (file: string) => !file.endsWith(".parquet");
     return {
@@ -63,7 +63,7 @@ export async function repairRun(
   }
 }
 
-/** What is lost of a run, of the files that count. */
+/** What a run has lost of its current files. */
 async function lossOf(
   archive: Archive,
   run: RunRef,
@@ -73,7 +73,7 @@ async function lossOf(
   const manifest = await archive.manifest(run);
   const files = manifest === null ? [] : await lostFiles(archive, manifest);
   const lost = files.some(({ file }) => counts(file));
-  // the operator closes what the gateway does not know any more
+  // for a run that its gateway no longer knows, the operator uses --close
   const isThere = lost && manifest !== null && manifest.closedAt === null;
   return { lost, archive: isThere ? fetching(manifest, command) : null };
 }

@@ -26,7 +26,7 @@ interface Values extends GatewayValues {
   readonly archive: string;
   readonly scratch?: string | undefined;
   readonly deep: boolean;
-  /** The share of the files' bytes to read; all of them unless given. */
+  /** Share of the files' bytes to read; default all. */
   readonly sample?: number | undefined;
   /** Only runs committed within so many milliseconds. */
   readonly since?: number | undefined;
@@ -34,7 +34,7 @@ interface Values extends GatewayValues {
   readonly against?: string | undefined;
 }
 
-/** What of the archive was looked at. */
+/** How much of the archive was checked. */
 interface Scope {
   readonly found: readonly FoundRun[];
   /** Runs committed too long ago. */
@@ -42,7 +42,7 @@ interface Scope {
   readonly sample: Sample | undefined;
 }
 
-/** Verifies the runs named, or all. Findings are the result, on standard output; the exit status sums them up. */
+/** Verifies the named runs, or all. Findings are the result, on standard output; the exit status sums them up. */
 export async function verifyRuns(
   chosen: readonly RunChoice[],
   values: Values,
@@ -79,7 +79,7 @@ export async function verifyRuns(
   return status;
 }
 
-/** Links are told with the other places of the archive. */
+/** Links are reported with the archive's other folders. */
 function forPlaces(): void {}
 
 function isChosen({ instanceId, runId }: PendingWork, chosen: readonly RunChoice[]): boolean {
@@ -88,7 +88,7 @@ function isChosen({ instanceId, runId }: PendingWork, chosen: readonly RunChoice
   return chosen.length === 0 || chosen.some(names);
 }
 
-/** An error that a run is not archived, where something of it is pending. */
+/** A `not_archived` error for a run that has pending work. */
 function onlyPending(thrown: unknown, command: CommandToCopy, work: PendingWork): unknown {
   const error = RunvaultError.from(thrown);
   if (error.code !== "not_archived") return thrown;
@@ -105,12 +105,12 @@ async function scopeOf(archive: Archive, chosen: readonly RunChoice[], values: V
   for await (const one of foundRuns(archive, chosen)) {
     if (seen.has(one.file)) continue;
     seen.add(one.file);
-    // a time that nobody can read hides no run
+    // an unreadable time hides no run
     if (one.manifest !== null && Date.parse(one.manifest.committedAt) < since) {
       skipped++;
       continue;
     }
-    // manifests name every file of their runs: they are read again one by one, unless a sample needs them all
+    // manifests name every file of their runs, so they are read again one by one unless a sample needs them all
     if (values.sample !== undefined && one.manifest !== null) manifests.push(one.manifest);
     found.push({ ...one, manifest: null });
   }
@@ -133,7 +133,7 @@ function scopeText({ skipped, sample }: Scope): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** The reports, with progress shown until the last is there. */
+/** Collects the reports, showing progress until the last one. */
 async function collected(
   archive: Archive,
   scope: Scope,
@@ -163,10 +163,10 @@ async function collected(
   let unreachable: ErrorCode | null = null;
   const reported = verifyArchive(archive, { ...options, runs: scope.found, leftovers: all });
   for await (const first of reported) {
-    // what stands in the way of reading a run stands in the way of its repair
+    // an error in reading a run would also stop its repair
     const repaired = repair && first.damaged && first.generation !== null && first.remedy === null;
     const mended = repaired ? await repairRun(archive, first.run, duckdb, command, session) : null;
-    // what was made anew is looked at like everything else
+    // rebuilt files are verified like all others
     const again = mended?.changed ? await verifyRun(archive, first.run, options) : first;
     const status = worstExit([again.exit, mended?.exit ?? exit.done]);
     const report = { ...again, notCompared: null, repair: mended, exit: status };
@@ -181,13 +181,13 @@ async function collected(
         reports.push(await compared(report, archive, gateway, session.signal));
       } catch (thrown) {
         session.signal.throwIfAborted();
-        // what the archive itself showed is a finding whatever the gateway says
+        // damage in the archive itself is a finding whatever the gateway says
         const { instanceId, runId } = report.run;
         const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
         reports.push(
           notCompared(report, error.code, `${error.code}: ${error.message}`, session.failure(error)),
         );
-        // the next run would only meet it again, after all the waiting
+        // the next run would only fail the same way, after all the waiting
         if (error.scope === "job" && error.isGateways) unreachable = error.code;
       }
     }
@@ -215,7 +215,7 @@ async function compared(
   };
 }
 
-/** A report without the gateway's facts, which says no less of the archive itself. */
+/** A report without the gateway's facts; the findings about the archive itself stay. */
 function notCompared(
   report: Omit<RunReport, "compared">,
   code: ErrorCode,
@@ -238,7 +238,7 @@ function notCompared(
     exit: worstExit([report.exit, status]),
     compared: false,
     notCompared: code,
-    // what the gateway does not know cannot be fetched from it
+    // the gateway cannot send what it does not know
     repair: repair !== null && isGone(code) ? { ...repair, archive: null } : repair,
   };
 }
@@ -248,7 +248,7 @@ async function gatewayToAsk(values: Values, session: Session): Promise<HistorySo
   return await openGatewayFor({ ...values, gateway: values.against }, session);
 }
 
-/** Nothing where there is nothing to tell. */
+/** Empty if there is nothing to report. */
 function placesText({ checks, damaged, unproven }: PlacesReport, { paint }: Session): string {
   const told = checks.filter(({ level }) => level !== "ok");
   if (told.length === 0) return "";
@@ -270,7 +270,7 @@ function textOf(report: RunReport, command: CommandToCopy, { paint }: Session): 
           : report.compared === false
             ? "not compared: the gateway has no storage facts"
             : "verified";
-  // where tables are named, the run's state only says it again
+  // if tables are listed, the run's state only repeats them
   const told = bad.some(({ check, table }) => check === "state" && table !== null);
   const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
   const next = nextOf(report, command);
@@ -282,7 +282,7 @@ function textOf(report: RunReport, command: CommandToCopy, { paint }: Session): 
       ? ""
       : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};
-  const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made again\n`;
+  const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet rebuilt\n`;
   return `${visible(formatRun(report.run))}  ${paint(verdict)}${passed}\n${lines.join("")}${repaired}${end}`;
 }
 

@@ -15,7 +15,7 @@ import { manifestsOf } from "../list/manifests-of.ts";
 import type { MetricsValues } from "../options/metrics-values.ts";
 import type { Session } from "../process/session.ts";
 
-/** Of which runs figures are asked for, and how they are computed. */
+/** The runs and settings to compute figures for. */
 export interface AskedFigures {
   readonly archive: Archive;
   readonly manifests: readonly Manifest[];
@@ -23,8 +23,8 @@ export interface AskedFigures {
 }
 
 /**
- * Opens what the options of `figureOptions` name. Throws `not_archived` with the nearest run that there is, and what is
- * wrong with a benchmark or an instruments file.
+ * Opens what `figureOptions` name. Throws `not_archived` with the nearest run, and errors of a benchmark or instruments
+ * file.
  */
 export async function askedFigures(
   runs: readonly RunRef[],
@@ -74,7 +74,7 @@ async function namedManifests(archive: Archive, runs: readonly RunRef[]): Promis
   }
 }
 
-/** A file where there is one of that name, or the name is one of a file; else a symbol. */
+/** A file if it exists or the name looks like one; else a symbol. */
 async function benchmarkOf(named: string, signal: AbortSignal): Promise<Benchmark> {
   const isFile =
     extname(named).toLowerCase() === ".csv" ||

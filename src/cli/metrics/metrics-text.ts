@@ -18,7 +18,7 @@ interface Column {
   readonly group: Group;
 }
 
-/** The figures of runs in sections, a column a run, in lines of so many characters where names allow it. */
+/** The figures of runs in sections, a column per run, in lines of `width` characters if names allow it. */
 export function metricsText(document: MetricsDocument, width: number): string {
   const { runs } = document;
   const names = runNames(runs);
@@ -30,7 +30,7 @@ export function metricsText(document: MetricsDocument, width: number): string {
   return parts.join("\n");
 }
 
-/** One run needs no name above its column; several have numbers, told at the top. */
+/** A single run needs no name above its column; several get numbers, explained at the top. */
 function runNames(runs: readonly MetricsRun[]): readonly string[] {
   return runs.length === 1 ? [""] : runs.map((_, index) => `[${index + 1}]`);
 }
@@ -88,7 +88,7 @@ interface Row {
   readonly figures: readonly (Figure | null)[];
 }
 
-/** A row for each figure that any column has, in the order of the first column that has it. */
+/** A row for each figure in any column, in the order of the first column that has it. */
 function rowsOf(
   columns: readonly Column[],
   figuresOf: (
@@ -104,7 +104,7 @@ function rowsOf(
   }));
 }
 
-/** Tables as wide as there is room, the columns that do not fit in further ones; reasons of what is null below. */
+/** Tables within `width`, with further tables for columns that do not fit, and reasons for missing values below. */
 function tables(
   first: string,
   rows: readonly Row[],
@@ -172,7 +172,7 @@ function isUnasked(figure: Figure | null): boolean {
   return figure !== null && figure.value === null && figure.reason === "no benchmark";
 }
 
-/** Why there is no value, a line a reason. */
+/** Why values are missing, a line per reason. */
 function reasonsText(rows: readonly Row[], columns: readonly Column[], width: number): string {
   const byReason = new Map<string, Map<string, string[]>>();
   for (const { label, figures } of rows) {
@@ -194,8 +194,8 @@ function reasonsText(rows: readonly Row[], columns: readonly Column[], width: nu
 }
 
 /**
- * Parts of one column in full. Of several columns one figure is compared, a row a part and a column a run, but for
- * drawdowns, which have nothing in common but their rank.
+ * The parts of one column in full. For several columns one figure is compared, a row per part and a column per run,
+ * except for drawdowns, which share nothing but their rank.
  */
 function partsText(by: string, columns: readonly Column[], width: number): string {
   const partsOf = (group: Group) => group.parts.filter((part) => part.by === by);
@@ -217,7 +217,7 @@ function partsText(by: string, columns: readonly Column[], width: number): strin
       const words = by.replaceAll("_", " ");
       const heads = [columns.length === 1 ? words : `${words} ${name}`, ...names.map(partLabel)];
       const isEmpty = parts.every(({ figures }) => names.every((one) => figures[one]!.value === null));
-      // a table without a value says no more than why there is none
+      // a table without any value becomes just the reasons
       if (isEmpty) return `\n  ${visible(heads[0]!)}\n${partReasons(parts, width)}`;
       const lines = parts.map(({ key, figures }) => [
         key,
@@ -229,7 +229,7 @@ function partsText(by: string, columns: readonly Column[], width: number): strin
     .join("");
 }
 
-/** Why parts have no value, a line a reason. */
+/** Why parts have no value, a line per reason. */
 function partReasons(parts: Group["parts"], width: number): string {
   const byReason = new Map<string, Set<string>>();
   for (const [name, figure] of parts.flatMap(({ figures }) => Object.entries(figures))) {
@@ -241,7 +241,7 @@ function partReasons(parts: Group["parts"], width: number): string {
     .join("");
 }
 
-/** Trades of a part are closed ones: that stands in the heading of the section. */
+/** Trades of a part are closed ones; the section's heading says so. */
 function partLabel(name: string): string {
   return name === "net_pnl" ? "Net P&L" : figureLabel(name);
 }

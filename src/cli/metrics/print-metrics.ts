@@ -6,7 +6,7 @@ import type { Session } from "../process/session.ts";
 import { askedFigures } from "./asked-figures.ts";
 import { metricsText } from "./metrics-text.ts";
 
-/** Computes and prints the figures of the runs named. */
+/** Computes and prints the figures of the named runs. */
 export async function printMetrics(
   runs: readonly RunRef[],
   values: MetricsValues,
@@ -24,10 +24,10 @@ export async function printMetrics(
   await session.print(
     session.json ? `${JSON.stringify(document, null, 2)}\n` : metricsText(document, columns ?? widest),
   );
-  // behind what stands: a section that is missing must not look like all there is
+  // after the output: a missing section must not pass unnoticed
   if (refused !== null) throw refused;
   return exit.done;
 }
 
-/** Where there is no terminal. */
+/** Width without a terminal. */
 const widest = 120;

@@ -8,7 +8,7 @@ import { shellWord } from "../output/shell-word.ts";
 /** The notebook on one run, which ships with the package. */
 const template = packageFile("notebooks/one-run.ipynb");
 
-/** As much of a notebook as is changed in it. */
+/** The parts of a notebook that are changed. */
 const notebookSchema = z.object({
   cells: z.array(
     z.object({
@@ -19,10 +19,10 @@ const notebookSchema = z.object({
   ),
 });
 
-/** The run of the template, where it says how its database is made. */
+/** The run in the template's command for its database. */
 const templateRun = "--run alpha-1/2022-01-01-001 --out run.duckdb";
 
-/** The text of the notebook on one run of an archive, which opens the database of this name beside it. */
+/** The text of the notebook on one run, which opens the database of this name in its folder. */
 export async function boundNotebook(archive: string, run: RunRef, database: string): Promise<string> {
   const notebook: unknown = JSON.parse(await readFile(template, "utf8"));
   const words = [archive, formatRun(run)].map(shellWord);
@@ -36,7 +36,7 @@ export async function boundNotebook(archive: string, run: RunRef, database: stri
   return `${JSON.stringify(notebook, null, 1)}\n`;
 }
 
-/** The cell that says what the notebook is on. */
+/** The cell with the notebook's run and database. */
 function parameters({ instanceId, runId }: RunRef, database: string): string[] {
   return [
     `DATABASE = ${pythonString(database)}\n`,
@@ -44,7 +44,7 @@ function parameters({ instanceId, runId }: RunRef, database: string): string[] {
   ];
 }
 
-/** A literal of Python: it reads the escapes of JSON as they are meant. */
+/** A Python literal: Python reads JSON's escapes the same way. */
 function pythonString(text: string): string {
   return JSON.stringify(text);
 }

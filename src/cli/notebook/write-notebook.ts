@@ -17,7 +17,7 @@ import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";
 import { boundNotebook } from "./bound-notebook.ts";
 
-/** What `runvault notebook` was told. */
+/** Values of `runvault notebook`. */
 export interface NotebookValues {
   readonly archive: string;
   readonly dir: string;
@@ -30,8 +30,8 @@ const notebookName = "one-run.ipynb";
 const databaseName = "run.duckdb";
 
 /**
- * Writes the notebook on a run and the database that it reads, and tells of both. Throws `invalid_argument` where one of
- * them is there already.
+ * Writes the notebook on a run and its database, and prints both names. Throws `invalid_argument` if one of them
+ * exists.
  */
 export async function writeNotebook(values: NotebookValues, session: Session): Promise<number> {
   const [notebook, database] = [notebookName, databaseName].map((name) => join(values.dir, name)) as [
@@ -79,7 +79,7 @@ export async function writeNotebook(values: NotebookValues, session: Session): P
   return status;
 }
 
-/** Throws `not_archived` where no run of the archive has ended. */
+/** Throws `not_archived` if no archived run has ended. */
 async function newestEnded(archive: Archive): Promise<RunRef> {
   const ended = (await archive.manifests()).filter(({ run }) => run.final);
   const began = ({ run }: Manifest) => BigInt(run.started ?? run.ended ?? 0);
@@ -101,7 +101,7 @@ function isThere(file: string): RunvaultError {
   });
 }
 
-/** What is wrong with a file, in the words of this command. */
+/** A file's error in this command's words. */
 function ofFolder({ code, message, hint, place, scope, cause }: RunvaultError): RunvaultError {
   const own = (text: string) => text.replaceAll("--out", "DIR");
   return new RunvaultError(code, own(message), { cause, place, scope, ...(hint ? { hint: own(hint) } : {}) });

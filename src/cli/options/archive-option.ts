@@ -2,14 +2,14 @@ import { Option } from "commander";
 import { defaultArchive } from "./default-archive.ts";
 import { nonEmpty } from "./option-values.ts";
 
-/** `--archive DIR`, over RUNVAULT_ARCHIVE, over `archive` in the current folder. */
+/** `--archive DIR`, else RUNVAULT_ARCHIVE, else `archive` in the current folder. */
 export function archiveOption(): Option {
   return new Option("--archive <dir>", "the archive folder").env("RUNVAULT_ARCHIVE").default(defaultArchive);
 }
 
 export const archiveShape = { archive: nonEmpty };
 
-/** `--scratch DIR` of commands that write, over RUNVAULT_SCRATCH. */
+/** `--scratch DIR` of commands that write, else RUNVAULT_SCRATCH. */
 export function scratchOption(): Option {
   return new Option(
     "--scratch <dir>",

@@ -1,2 +1,2 @@
-/** The archive folder where none is named. In a file of its own: every command's start needs it, and no option. */
+/** The default archive folder. In a separate file because every command needs it at its start. */
 export const defaultArchive = "archive";

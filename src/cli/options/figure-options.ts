@@ -5,14 +5,14 @@ import { archiveOption } from "./archive-option.ts";
 import { instrumentsOption } from "./instruments-option.ts";
 import { allowIncompleteOption } from "./reader-options.ts";
 
-/** Declares what says of which archive, and how, figures are computed: the options of `metrics` and of `report`. */
+/** Declares the options of `metrics` and `report`: which archive, and how figures are computed. */
 export function figureOptions(command: Command): Command {
   return command
     .addOption(archiveOption())
     .addOption(
       new Option(
         "--session <session>",
-        'what one return is over: a day in utc, or in a time zone from one time of day to the next, such as "America/New_York 17:00"; bars: from one equity row to the next',
+        'the period of one return: a day in utc, or in a time zone from one time of day to the next, such as "America/New_York 17:00"; bars: from one equity row to the next',
       ).default("utc"),
     )
     .option("--fill", "repeat the last equity on days without rows, for markets that never close")
@@ -23,10 +23,7 @@ export function figureOptions(command: Command): Command {
     .addOption(new Option("--rf <rate>", "yearly risk-free rate, such as 0.02 or 2%").default("0"))
     .option("--log", "logarithms of returns instead of simple returns")
     .addOption(
-      new Option(
-        "--base <base>",
-        "where the series begins: what was deposited, or the first session's equity",
-      )
+      new Option("--base <base>", "where the series begins: the first deposit, or the first session's equity")
         .choices(["deposit", "first"])
         .default("deposit"),
     )
@@ -46,7 +43,7 @@ export function figureOptions(command: Command): Command {
     .addOption(
       new Option(
         "--group <group>",
-        "what one trade is: from flat to flat, by closing order, or a single match",
+        "what counts as one trade: from flat to flat, by closing order, or a single match",
       )
         .choices(groupings)
         .default("flat"),
@@ -67,7 +64,7 @@ export function figureOptions(command: Command): Command {
     .addOption(
       new Option(
         "--book-age <time>",
-        "oldest order book that the slippage of a fill against the mid price may rest on, such as 500ms, 5s or 2m",
+        "maximum age of the order book for the slippage of a fill against the mid price, such as 500ms, 5s or 2m",
       ).default("1m"),
     )
     .addOption(

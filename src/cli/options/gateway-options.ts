@@ -43,7 +43,7 @@ export const gatewayOptionNames: readonly string[] = Object.keys(gatewayShape);
 const gatewaySchema = z.object(gatewayShape);
 export type GatewayValues = z.output<typeof gatewaySchema>;
 
-/** Declares how to reach a gateway. `--gateway` is left to the caller when its flag means something of its own. */
+/** Declares the options for reaching a gateway. With `declareGateway` false the caller declares `--gateway` itself. */
 export function addGatewayOptions(command: Command, declareGateway = true): Command {
   if (declareGateway) {
     command.addOption(
@@ -60,7 +60,7 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
     .addOption(
       new Option(
         "--adapter <file>",
-        "module that speaks to the gateway in the built-in client's place; its code is run",
+        "module that replaces the built-in client for this gateway; its code is run",
       ),
     )
     .addOption(
@@ -133,7 +133,7 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
   return groupOptions(command, rarer);
 }
 
-/** All but where the gateway is, the token, the pace and the profile. */
+/** All but the address, token, pace and profile. */
 const rarer = {
   "Connection:": [
     ...(["--transport", "--adapter", "--token-header", "--ca", "--cert", "--key"] as const),
@@ -143,8 +143,8 @@ const rarer = {
 };
 
 /**
- * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
- * prints them. Throws `invalid_argument` where there is no address or a file cannot be read.
+ * Turns the checked values into options of the gateway client: reads files, and registers secrets so that the session
+ * never prints them. Throws `invalid_argument` if there is no address or a file cannot be read.
  */
 export async function gatewaySettings(
   values: GatewayValues,
@@ -198,12 +198,12 @@ export async function gatewaySettings(
   };
 }
 
-/** What a profile's file says, with the secrets that it names. Throws every fault of the file at once. */
+/** The contents of a profile's file, with its secrets. Throws every error of the file at once. */
 async function profileSettings(
   file: string | undefined,
   session: Session,
 ): Promise<Pick<GatewayOptions, "profile" | "headers" | "keys">> {
-  // the built-in contract is spoken as it is, over RPC as well
+  // the built-in contract works without a profile, and also over RPC
   if (file === undefined || file === "default") return {};
   const { loadProfile } = await import("../../gateway/profile/load-profile.ts");
   const { readProfileSecrets } = await import("../../gateway/profile/profile-secrets.ts");
@@ -215,12 +215,12 @@ async function profileSettings(
   };
 }
 
-/** The policy by which a command asks again, whoever of it does. The log tells of each retry. */
+/** The retry policy of a command. Retries are logged. */
 export function retryPolicyFor({ retries }: Pick<GatewayValues, "retries">, session: Session): RetryPolicy {
   return retryPolicy({
     retries,
     onRetry: ({ attempt, delayMs, error: { code, status, place, message } }) => {
-      // what the user would notice as silence is told without being asked for, and what costs rows that had come
+      // long waits, and failures that cost rows already received, are logged by default
       const level = delayMs >= 1_000 || code === "timeout" || code === "stream_cut" ? "warn" : "info";
       session.log[level](
         { attempt, delayMs, code, status, ...place, why: message },
@@ -231,8 +231,8 @@ export function retryPolicyFor({ retries }: Pick<GatewayValues, "retries">, sess
 }
 
 /**
- * Opens the gateway that the checked values name. Loads the client only now: commands that ask no gateway start
- * without it. Throws as `gatewaySettings` does.
+ * Opens the gateway that the checked values name. Loads the client only now, so that commands without a gateway start
+ * faster. Throws like `gatewaySettings`.
  */
 export async function openGatewayFor(
   values: GatewayValues,
@@ -249,7 +249,7 @@ export async function openGatewayFor(
   return openGateway({ ...settings, ...more }, values.transport);
 }
 
-/** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */
+/** Text of a file named by a flag. Throws `invalid_argument` if it cannot be read. */
 export async function readOptionFile(flag: string, file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");

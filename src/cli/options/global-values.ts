@@ -8,7 +8,7 @@ export const globalSchema = z.object({
   debug: z.boolean().default(false),
   logFormat: z.enum(logFormats),
   json: z.boolean().default(false),
-  /** Results are objects a line, each told when it is known; then `json` is true as well. */
+  /** Results are JSON objects, one per line, each printed when known; implies `json`. */
   jsonLines: z.boolean().default(false),
 });
 

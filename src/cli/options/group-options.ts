@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 
-/** Puts options of a command under headings of its help, by their long flags; the others stay under `Options:`. */
+/** Puts options under headings in a command's help, by their long flags; the others stay under `Options:`. */
 export function groupOptions(
   command: Command,
   groups: Readonly<Record<string, readonly `--${string}`[]>>,

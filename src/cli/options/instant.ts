@@ -7,12 +7,12 @@ export const instantHelp =
 
 const unitNs: Readonly<Record<string, bigint>> = { ns: 1n, us: 1_000n, ms: 1_000_000n, s: 1_000_000_000n };
 
-/** Below it a bare number is more likely one of seconds or milliseconds than eleven days of 1970. */
+/** Below this a bare number is more likely seconds or milliseconds than a time in the first eleven days of 1970. */
 const leastBare = 10n ** 15n;
 
 /**
- * A time as people write it → nanoseconds: RFC 3339, its date alone, UNIX nanoseconds, or a number with its unit. A bare number that may
- * well be meant in another unit is refused.
+ * Parses a time into nanoseconds: RFC 3339, its date alone, UNIX nanoseconds, or a number with its unit. Refuses a bare
+ * number that may well be meant in another unit.
  */
 export const instant = z.string().transform((text, context) => {
   const [, digits, unit] = /^(-?\d{1,20})(ns|us|ms|s)?$/.exec(text) ?? [];
@@ -47,7 +47,7 @@ function twoReadings(number: bigint): string {
   return `is ambiguous: ${number} is ${shown(number)} in nanoseconds, or ${shown(number * unitNs[unit]!)} in ${word}; write ${number}ns, ${number}${unit} or an RFC 3339 time`;
 }
 
-/** The unit in which a number of that size is a time of our days, or of the years around. */
+/** The unit in which a number of this size is a time near the present. */
 function likelyUnit(size: bigint): readonly [unit: string, word: string] {
   if (size < 10n ** 11n) return ["s", "seconds"];
   return size < 10n ** 14n ? ["ms", "milliseconds"] : ["us", "microseconds"];

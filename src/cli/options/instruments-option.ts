@@ -1,6 +1,6 @@
 import { Option } from "commander";
 
-/** The file that says what rows do not say of instruments. */
+/** The file with facts about instruments that rows do not have. */
 export function instrumentsOption(): Option {
   return new Option(
     "--instruments <file>",

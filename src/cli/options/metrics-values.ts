@@ -9,7 +9,7 @@ import { mebibytes, nonEmpty, waitMs, wholeNumber } from "./option-values.ts";
 
 const words = ["utc", "bars"];
 
-/** `utc`, `bars`, a time zone, or one with the time at which its day ends, such as `America/New_York 17:00`. */
+/** `utc`, `bars`, or a time zone, also with the time at which its day ends, such as `America/New_York 17:00`. */
 export const sessionText = z.string().transform((text, context) => {
   if (words.includes(text.toLowerCase())) return text.toLowerCase();
   const [, zone = "", cut] = /^(\S*)(?:\s+(.*))?$/.exec(text.trim()) ?? [];
@@ -44,7 +44,7 @@ export const periodsOfYear = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** A yearly rate, `0.02` or `2%`, above -100 %; above 100 % only with the sign, as `2` is what people write for 2 %. */
+/** A yearly rate above -100 %, `0.02` or `2%`. Above 100 % it needs the sign, because people write `2` for 2 %. */
 export const yearlyRate = z.string().transform((text, context) => {
   const [, digits, percent] = /^(-?\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
   const rate = digits === undefined ? Number.NaN : Number(digits) / (percent === "%" ? 100 : 1);
@@ -62,15 +62,15 @@ const ratio = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** A book is so old at most: above zero, and no longer than a day. */
+/** Maximum age of an order book: above zero, at most a day. */
 const bookAge = waitMs.refine((ms) => ms > 0 && ms <= 86_400_000, {
-  error: "must be a time above zero and of a day at most, such as 500ms, 5s or 2m",
+  error: "must be a time above zero and at most one day, such as 500ms, 5s or 2m",
 });
 
-/** The most horizons that one page or document has. */
+/** Maximum number of horizons of one page or document. */
 const mostHorizons = 12;
 
-/** `1,5,20` → whole numbers of bars, each once, rising. */
+/** Parses `1,5,20` into whole numbers of bars, each once, rising. */
 export const horizonList = z.string().transform((text, context) => {
   const named = text.split(",").map((part) => part.trim());
   const numbers = named.map((part) => (/^\d{1,7}$/.test(part) ? Number(part) : 0));
@@ -82,7 +82,7 @@ export const horizonList = z.string().transform((text, context) => {
     wrong >= 0
       ? `${JSON.stringify(named[wrong])} is none`
       : given.size > mostHorizons
-        ? `${given.size} are too many, ${mostHorizons} are the most`
+        ? `${given.size} are too many; the maximum is ${mostHorizons}`
         : "one is named twice";
   context.addIssue(`must be whole numbers of bars from 1 to 1000000, such as 1,5,20: ${what}`);
   return z.NEVER;

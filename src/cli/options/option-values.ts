@@ -10,7 +10,7 @@ import { bytesPerSecondOf, mebibytesOf, millisecondsOf } from "../../model/text/
 /** Text that is not empty. */
 export const nonEmpty = z.string().min(1, "must not be empty");
 
-/** `500ms`, `60s`, `2m`, `1h` → milliseconds. A deadline: what is longer than a timer can wait is cut to that. */
+/** Parses `500ms`, `60s`, `2m` or `1h` into milliseconds. For deadlines: longer times are cut to a timer's maximum. */
 export const durationMs = z.string().transform((text, context) => {
   const ms = timerMs(millisecondsOf(text));
   if (Number.isSafeInteger(ms)) return ms;
@@ -18,7 +18,7 @@ export const durationMs = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The same for a wait that means what it says. */
+/** The same for a wait, where longer times are an error. */
 export const waitMs = z.string().transform((text, context) => {
   const ms = millisecondsOf(text);
   if (Number.isSafeInteger(ms) && ms <= longestTimerMs) return ms;
@@ -26,7 +26,7 @@ export const waitMs = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** How long ago: `12h`, `7d`, `4w`, or a duration as above → milliseconds. */
+/** Parses an age into milliseconds: `12h`, `7d`, `4w`, or a duration as above. */
 export const ageMs = z.string().transform((text, context) => {
   const ms = millisecondsOf(text);
   if (Number.isSafeInteger(ms)) return ms;
@@ -34,7 +34,7 @@ export const ageMs = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The same where what is that old goes for good: `1m` may be meant as a month, so minutes are written `1min`. */
+/** The same for ages after which data is removed. `1m` could mean a month, so minutes are written `1min`. */
 export const removalAgeMs = z
   .string()
   .transform((text, context) => {
@@ -47,7 +47,7 @@ export const removalAgeMs = z
   })
   .pipe(ageMs);
 
-/** `5%` → 0.05; above zero, at most all. */
+/** Parses `5%` into 0.05; above zero, at most 100%. */
 export const percentage = z.string().transform((text, context) => {
   const share = /^\d+(\.\d+)?%$/.test(text) ? Number(text.slice(0, -1)) / 100 : Number.NaN;
   if (share > 0 && share <= 1) return share;
@@ -55,7 +55,7 @@ export const percentage = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Digits, with `_` between them where wanted → an integer in the range. */
+/** Parses digits, also with `_` between them, into an integer in the range. */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
   return z.string().transform((text, context) => {
     const number = /^\d+(_\d+)*$/.test(text) ? Number(text.replaceAll("_", "")) : Number.NaN;
@@ -77,7 +77,7 @@ export const positiveNumber = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** `512MB`, `2GB` (powers of 1024) → mebibytes. */
+/** Parses `512MB` or `2GB` (powers of 1024) into mebibytes. */
 export const mebibytes = z.string().transform((text, context) => {
   const size = mebibytesOf(text);
   if (!Number.isNaN(size)) return size;
@@ -85,7 +85,7 @@ export const mebibytes = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** `500B`, `64KB`, `2MB` (powers of 1024) → bytes a second. */
+/** Parses `500B`, `64KB` or `2MB` (powers of 1024) into bytes a second. */
 export const bytesPerSecond = z.string().transform((text, context) => {
   const rate = bytesPerSecondOf(text);
   if (!Number.isNaN(rate)) return rate;
@@ -93,7 +93,7 @@ export const bytesPerSecond = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The names of tables in `a,b`, each once. Throws nothing; an unknown name is an issue with the nearest right one. */
+/** Table names in `a,b`, each once. An unknown name is an issue with the nearest right one. */
 export const tableList = z.string().transform((text, context) => {
   const names = text.split(",").map((name) => name.trim());
   const known: TableName[] = [];
@@ -109,14 +109,14 @@ function tableMessage(name: string): string {
   return `names an unknown table: ${JSON.stringify(name)}${near === null ? "" : ` (did you mean ${near}?)`}; the tables are ${tableNames.join(", ")}`;
 }
 
-/** `fills.price=38,12` → `{ fills: { price: "DECIMAL(38,12)" } }`; may be given several times. */
+/** Parses `fills.price=38,12` into `{ fills: { price: "DECIMAL(38,12)" } }`; repeatable. */
 export const decimalTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/,
   "must be TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price=38,12",
   (width = "", scale = "") => decimalText(width, scale),
 );
 
-/** The same, where `fills.price` alone is null: whatever is wider than it is. */
+/** The same, except that `fills.price` alone gives null: the widest type. */
 export const widenTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)(?:=(\d{1,2}),(\d{1,2}))?$/,
   "must be TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price or fills.price=38,12",
@@ -127,7 +127,7 @@ function decimalText(width: string, scale: string): string {
   return `DECIMAL(${Number(width)},${Number(scale)})`;
 }
 
-/** Types by table and column, from texts that match the pattern: table, column, width, scale. */
+/** Types by table and column. The pattern gives table, column, width and scale. */
 function exactColumnTypes<T>(
   pattern: RegExp,
   form: string,
@@ -138,7 +138,7 @@ function exactColumnTypes<T>(
     for (const text of texts) {
       const match = pattern.exec(text);
       const [, table = "", column = "", width, scale] = match ?? [];
-      // without a digit before the point DuckDB prints none: .5, and nothing at all for 0
+      // without a digit before the point DuckDB prints .5, and nothing at all for 0
       if (match === null || (width !== undefined && (Number(width) > 38 || Number(scale) >= Number(width)))) {
         context.addIssue(`${form}, not ${text}`);
         continue;
@@ -164,7 +164,7 @@ function exactColumnTypes<T>(
   });
 }
 
-/** `COMPLETED,STOPPED`: a source's own words for a run that has ended. */
+/** `COMPLETED,STOPPED`: the source's own words for a finished run. */
 export const finishedWords = z.string().transform((text, context) => {
   const words = [...new Set(text.split(",").map((word) => word.trim()))];
   if (words.includes("")) context.addIssue("has nothing between two commas");
@@ -178,8 +178,8 @@ export const finishedWords = z.string().transform((text, context) => {
 export const httpAddress = z.string().refine(isHttpAddress, "must be an http:// or https:// address");
 
 /**
- * A command's options and arguments, checked strictly. The environment does not count for options that `unused` names.
- * Throws `invalid_argument` (or `table_unknown`) that names the flag, or the environment variable the value came from.
+ * Checks a command's options and arguments. Ignores the environment for options that `unused` names. Throws
+ * `invalid_argument` (or `table_unknown`) that names the flag, or the environment variable of the value.
  */
 export function checkedValues<S extends z.ZodObject>(
   schema: S,
@@ -188,7 +188,7 @@ export function checkedValues<S extends z.ZodObject>(
 ): z.output<S> {
   let program = command;
   while (program.parent !== null) program = program.parent;
-  // not those of a command between the two, such as serve's for `serve token`
+  // not those of a command in between, such as serve's for `serve token`
   const values: Record<string, unknown> = { ...command.opts(), ...program.opts() };
   for (const [index, argument] of command.registeredArguments.entries()) {
     const value: unknown = command.processedArgs[index];
@@ -213,18 +213,18 @@ export function checkedValues<S extends z.ZodObject>(
   });
 }
 
-/** `runvault serve token`. */
+/** Such as `runvault serve token`. */
 function wordsOf(command: Command): string {
   return command.parent === null ? command.name() : `${wordsOf(command.parent)} ${command.name()}`;
 }
 
-/** Whether the environment says no to a flag without a value, which commander takes for set by any text. */
+/** Whether the environment says no to a flag without a value; commander takes any text for yes. */
 function isOff(option: Option): boolean {
   const takesValue = option.required || option.optional;
   return !takesValue && ["0", "false", "no"].includes(process.env[option.envVar ?? ""]?.toLowerCase() ?? "");
 }
 
-/** `--max-rps`, or `RUNVAULT_MAX_RPS (for --max-rps)` where the environment gave the value. */
+/** `--max-rps`, or `RUNVAULT_MAX_RPS (for --max-rps)` if the value came from the environment. */
 function sourceOf(name: string, command: Command): string {
   const option = command.options.find((candidate) => candidate.attributeName() === name);
   if (option === undefined) return name;

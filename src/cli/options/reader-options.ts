@@ -13,7 +13,7 @@ export function allowIncompleteOption(): Option {
 export function strictOption(): Option {
   return new Option(
     "--strict",
-    "exit with 4 if nothing is proven of a requested table, or its latest attempt failed",
+    "exit with 4 if a requested table has nothing proven, or its latest attempt failed",
   );
 }
 

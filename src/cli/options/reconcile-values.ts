@@ -8,10 +8,10 @@ import { mebibytes, nonEmpty, waitMs } from "./option-values.ts";
 
 export const accountings = ["auto", "spot", "margin"] as const;
 
-/** A decimal that is not negative, exactly. */
+/** An exact non-negative decimal. */
 const amount = z
   .string()
-  .regex(/^\d{1,20}(?:\.\d{1,18})?$/, "must be a decimal that is not negative, such as 0.000000001")
+  .regex(/^\d{1,20}(?:\.\d{1,18})?$/, "must be a decimal of zero or more, such as 0.000000001")
   .transform(exactOf);
 
 const days = sessionText.refine((session) => session !== "bars", {

@@ -1,12 +1,12 @@
 import type { Painter } from "../output/painter.ts";
 
-/** How reports of runs look. */
+/** The form of reports on runs. */
 export interface ReportForm {
   readonly paint: Painter;
-  /** Characters a line of the terminal; null where there is none. */
+  /** Width of the terminal; null without one. */
   readonly columns: number | null;
-  /** Tables of runs with which nothing is wrong as well. */
+  /** Show tables of runs without trouble, too. */
   readonly withTables: boolean;
-  /** Room for names of runs, so that lines below each other line up. */
+  /** Width of the column with names of runs. */
   readonly nameColumns: number;
 }

@@ -2,7 +2,7 @@ import { isLatest, parseRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Session } from "../process/session.ts";
 
-/** Runs of an archive as a command line names them; says which run each INSTANCE/latest is. */
+/** Archived runs that a command line names. Prints which run each INSTANCE/latest is. */
 export async function runsNamed(
   texts: readonly string[],
   folder: string,
@@ -11,14 +11,14 @@ export async function runsNamed(
   return await withLatest(texts.map(parseRun), folder, session);
 }
 
-/** The same of runs that are read already, and of whole instances among them. */
+/** The same for parsed runs, also among whole instances. */
 export async function withLatest<T extends RunRef | { readonly instanceId: string }>(
   named: readonly T[],
   folder: string,
   session: Session,
 ): Promise<readonly (T | RunRef)[]> {
   if (!named.some(isLatest)) return named;
-  // so that a command whose runs are named by their ids starts without it
+  // so that commands with plain run ids start without it
   const { latestInArchive } = await import("../list/latest-run.ts");
   const found: (T | RunRef)[] = [];
   for (const one of named) {

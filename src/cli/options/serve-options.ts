@@ -19,7 +19,7 @@ import { readOptionFile } from "./gateway-options.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
 import { secretReading } from "./secret-reading.ts";
 
-/** `rest,rpc`: names of transports, each once. */
+/** Parses `rest,rpc` into transports, each once. */
 const transportList = z.string().transform((text, context): Transport[] => {
   const names = new Set(text.split(",").map((name) => name.trim()));
   for (const name of names) {
@@ -42,7 +42,7 @@ const hostName = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Schema of the options that every command that serves has. */
+/** Schema of the options that every serving command has. */
 export const serveShape = {
   host: z.string().min(1),
   port: wholeNumber(0, 65535),
@@ -72,7 +72,7 @@ export function addServeOptions(command: Command): Command {
     )
     .option(
       "--literal",
-      "offer over REST only the history that the interface document itself shows: no runs, resources or storage facts",
+      "offer over REST only the history in the interface document: no runs, resources or storage facts",
     )
     .option(
       "--tokens <file>",
@@ -97,7 +97,7 @@ export function addServeOptions(command: Command): Command {
     .option("--tls-client-ca <file>", "require client certificates signed by an authority in FILE (PEM)");
 }
 
-/** Reads what TLS takes. Throws `invalid_argument` where a file is not there, or only a part is given. */
+/** Reads the files for TLS. Throws `invalid_argument` if one is missing, or only some are given. */
 export async function tlsFrom(
   values: ServeValues,
   session: Pick<Session, "log" | "signal">,
@@ -115,8 +115,8 @@ export async function tlsFrom(
 }
 
 /**
- * The key of page tokens, where one is given: what is in its file, without the blanks around it where that is text.
- * Throws `invalid_argument` where it could be guessed.
+ * The page token key, if one is given: the file's contents, without surrounding blanks if they are text. Throws
+ * `invalid_argument` for a key short enough to guess.
  */
 export async function pageKeyFrom(
   { pageKeyFile: file }: ServeValues,
@@ -135,7 +135,7 @@ export async function pageKeyFrom(
   );
 }
 
-/** The tokens to take; undefined where none are wanted. Throws `invalid_argument` where the file is not valid. */
+/** The accepted tokens; undefined without --tokens. Throws `invalid_argument` if the file is not valid. */
 export async function tokensFrom(
   { tokens }: ServeValues,
   session: Pick<Session, "log" | "signal">,
@@ -149,8 +149,8 @@ export async function tokensFrom(
 }
 
 /**
- * Reads the tokens again at every SIGHUP until disposed. A file that is not valid is told of, and changes nothing;
- * answers under way go on.
+ * Reads the tokens again at every SIGHUP until disposed. An invalid file is reported and changes nothing; answers in
+ * progress continue.
  */
 export function renewTokensOnHangup(
   values: ServeValues,
@@ -174,7 +174,7 @@ export function renewTokensOnHangup(
   return { [Symbol.dispose]: () => void signals.off("SIGHUP", onHangup) };
 }
 
-/** Tells which hosts are answered where that depends on the name that a request has for this machine. */
+/** Prints which hosts are answered, if that depends on the host name in requests. */
 export function tellHostNames(
   { host, hostName }: ServeValues,
   hasTokens: boolean,
@@ -186,13 +186,13 @@ export function tellHostNames(
   else session.note(told);
 }
 
-/** Lines on their way to a file. */
+/** Writes lines to a file. */
 export interface LineFile extends AsyncDisposable {
-  /** Throws what writing an earlier line failed with: from then on every request fails. */
+  /** Throws the error of an earlier line: after it, every request fails. */
   write(line: string): void;
 }
 
-/** Opens a file to append lines to, for logs that are read as proof. Throws where it cannot be opened. */
+/** Opens a file to append lines to, for logs that serve as evidence. Throws if it cannot be opened. */
 export async function openLineFile(file: string): Promise<LineFile> {
   const stream = createWriteStream(file, { flags: "a", mode: privateFile });
   await new Promise<void>((opened, failed) => {
@@ -214,7 +214,7 @@ export async function openLineFile(file: string): Promise<LineFile> {
   };
 }
 
-/** Prints where a server listens, and resolves when the command is told to stop. */
+/** Prints where a server listens, and resolves when the command is stopped. */
 export async function announceUntilStopped(served: Served, session: Session): Promise<void> {
   const url = reachableUrl(served.url);
   const { port } = served;
@@ -223,7 +223,7 @@ export async function announceUntilStopped(served: Served, session: Session): Pr
   await new Promise((stop) => session.signal.addEventListener("abort", stop, { once: true }));
 }
 
-/** The address with this machine's own in the place of "every address", which other machines cannot connect to. */
+/** Replaces an "every address" host with this machine's own address, which other machines can connect to. */
 export function reachableUrl(url: string, interfaces = networkInterfaces()): string {
   const { hostname } = new URL(url);
   const family = { "0.0.0.0": "IPv4", "[::]": "IPv6" }[hostname];

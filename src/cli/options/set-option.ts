@@ -5,7 +5,7 @@ import { z } from "zod";
 export function setOption(): Option {
   return new Option(
     "--set <key=value>",
-    "a value over that of the job file, its key with dots, such as gateway.budget.rps=5; repeatable",
+    "replace a value of the job file, its key with dots, such as gateway.budget.rps=5; repeatable",
   ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]);
 }
 

@@ -2,8 +2,8 @@ import { RunvaultError } from "../../model/error.ts";
 import { type Nanoseconds, parseTime, wallClock } from "../../model/time.ts";
 
 /**
- * Reads a clock: `wall`; `TIME`, which stands still; or `TIME*SPEED`, which starts at TIME now and runs SPEED times as
- * fast as the wall's. Throws `invalid_argument`.
+ * Parses a clock: `wall`; `TIME`, which stands still; or `TIME*SPEED`, which starts at TIME now and runs SPEED times as
+ * fast as the wall clock. Throws `invalid_argument`.
  */
 export function clockFrom(text: string, wall: () => Nanoseconds = wallClock): () => Nanoseconds {
   if (text === "wall") return wall;

@@ -15,15 +15,15 @@ import {
 } from "../../simulator/control/instance-fault.ts";
 
 export interface SimulatedFaults {
-  /** In the answers about history. */
+  /** Faults in answers about history. */
   readonly answers: readonly Fault[];
-  /** In what instances do. */
+  /** Faults in what instances do. */
   readonly instances: readonly InstanceFault[];
-  /** In the books of runs. */
+  /** Faults in the books of runs. */
   readonly books: readonly BookFault[];
 }
 
-/** Reads what was given with `--fault`. Throws `invalid_argument` with the nearest right kind. */
+/** Parses the values of `--fault`. Throws `invalid_argument` with the nearest right kind. */
 export function parseFaults(texts: readonly string[]): SimulatedFaults {
   const answers: Fault[] = [];
   const instances: InstanceFault[] = [];
@@ -39,7 +39,7 @@ export function parseFaults(texts: readonly string[]): SimulatedFaults {
   return { answers, instances, books };
 }
 
-/** A misspelt kind that is nearer to one of instances or books than to one of answers is told so here. */
+/** Suggests a kind of instance or book fault if the misspelt kind is nearer to one of those. */
 function refuseNearOtherKind(text: string): void {
   const [kind = ""] = text.split("@", 1);
   const kinds = [...faultKinds, ...instanceFaultKinds, ...bookFaultKinds].map(

@@ -4,7 +4,7 @@ import { instrumentsOption } from "./instruments-option.ts";
 import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
 
-/** Options of commands that run a user's statements: which rows, and what a statement may take. */
+/** Options of commands that run a user's statements: visible rows, and limits. */
 export function addStatementOptions(command: Command): Command {
   return command
     .addOption(archiveOption())

@@ -2,18 +2,18 @@ import { defaultArchive } from "../options/default-archive.ts";
 import type { Session } from "../process/session.ts";
 import { shellWord } from "./shell-word.ts";
 
-/** The folders that a command was given. */
+/** The folders of a command. */
 export interface Folders {
   readonly archive: string;
   readonly scratch?: string | undefined;
 }
 
-/** `runvault archive …` with these words behind it, as a POSIX shell takes them; words are escaped here. */
+/** `runvault archive …` with these words after it, escaped for a POSIX shell. */
 export type CommandToCopy = (name: string, ...words: readonly string[]) => string;
 
 /**
- * Commands that a report prints for copying. They work in the folders of the command that prints them: those it was
- * given by flags are repeated, and those that the environment names, or nobody, are left to it.
+ * Commands that a report prints for copying. They work in the folders of the printing command: folders from its flags
+ * are repeated, those from the environment or defaults are left out.
  */
 export function commandsToCopy(
   { archive, scratch }: Folders,
@@ -23,7 +23,7 @@ export function commandsToCopy(
   const named = ["--archive", archive];
   const inScratch = scratch === undefined || scratch === usualScratch ? [] : ["--scratch", scratch];
   return (name, ...words) => {
-    // `jobs` reads no folder that nobody named
+    // `jobs` has no default folder
     const isUsual = archive === (usual || (name === "jobs" ? null : defaultArchive));
     const folders = name === "jobs" ? (isUsual ? [] : named) : [...(isUsual ? [] : named), ...inScratch];
     return ["runvault", name, ...[...folders, ...words].map(shellWord)].join(" ");

@@ -1,6 +1,6 @@
 import type { CommandToCopy } from "./command-to-copy.ts";
 
-/** The commands that work in the archive's folder that --archive names. */
+/** Commands that work in the archive that --archive names. */
 export const commandsOfArchives = [
   "archive",
   "runs",
@@ -22,20 +22,19 @@ export const commandsOfArchives = [
   "serve",
 ] as const;
 
-// `serve token` works in no archive
+// `serve token` needs no archive
 const commandInText = new RegExp(
   `\`runvault (${commandsOfArchives.join("|")})(?![\\w-]| token\\b)([^\`]*)\``,
   "g",
 );
 
 /**
- * A text, such as an error's hint, whose commands work in the folders of the command that prints it. What knows of no
- * command line names commands without folders: told where --archive was given, such a command would work in another
- * archive, or in none.
+ * Adds folders to the commands in a text, such as an error's hint. Code below the command line writes commands without
+ * folders; under --archive, such a command would use another archive, or none.
  */
 export function commandsInText(text: string, command: CommandToCopy): string {
   return text.replace(commandInText, (whole, name: string, rest: string) =>
-    // a gateway's list has no folder, and what names its folders is a command to copy already
+    // a gateway's list has no folder, and a command that names its folders is already complete
     / --(?:archive|scratch|gateway|help|tokens)(?![\w-])/.test(rest) ? whole : `\`${command(name)}${rest}\``,
   );
 }

@@ -1,7 +1,7 @@
 import type { Session } from "../process/session.ts";
 import { shortestName } from "./fit-names.ts";
 
-/** A column of a table of runs beside their names, with its cells. */
+/** A column of a table of runs, with its cells. */
 interface Column {
   readonly name: string;
   readonly cells: readonly string[];

@@ -4,12 +4,15 @@ const require = createRequire(import.meta.url);
 
 /** Columns that a text takes on a terminal: wide characters take two. */
 export function columnsOf(text: string): number {
-  // only where something is fitted: most commands fit nothing
+  // loaded late: most commands fit nothing
   const stringWidth = require("string-width") as typeof import("string-width");
   return stringWidth(text);
 }
 
-/** A name in at most so many columns: what is cut from its middle shows as `…`, for names often begin, or end, alike. */
+/**
+ * Cuts a name to at most so many columns. The cut is in the middle, shown as `…`, because names often begin or end
+ * alike.
+ */
 export function cutMiddle(name: string, columns: number): string {
   if (columnsOf(name) <= columns) return name;
   if (columns < 1) return "";

@@ -2,12 +2,12 @@ import { visible } from "../../model/text/visible-text.ts";
 import type { Session } from "../process/session.ts";
 import { cutMiddle } from "./fit-line.ts";
 
-/** The shortest that a name is cut to, whatever the terminal. */
+/** Names are never cut shorter than this. */
 export const shortestName = 12;
 
 /**
- * A table whose lines fit the terminal: where they do not, the middle of long names is left out, and how many are cut is
- * said, with the option (`wholeBy`) that has them whole. What goes to a file or program is not cut.
+ * Fits a table to the terminal by cutting the middle of long names. Prints how many are cut, and that `wholeBy` shows
+ * them whole. Files and pipes get full names.
  */
 export function fitNames(
   names: readonly string[],

@@ -2,8 +2,8 @@ import type { Session } from "../process/session.ts";
 import { wrapped } from "./wrap-lines.ts";
 
 /**
- * Lines of a name and what is said under it, which the terminal's width breaks; an empty name goes on under the one before
- * it, and lines that say nothing are left out. Texts from outside have been through `visible`, for colours stay.
+ * Lines of a name and a text, wrapped at the terminal's width. An empty name continues the one before; empty texts are
+ * left out. Texts from outside must have been through `visible`, because colours are kept.
  */
 export function keyedLines(
   lines: readonly (readonly [name: string, text: string])[],

@@ -3,8 +3,8 @@ import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
 
 /**
- * A table, indented, whose first cells are names and whose last are notes. These are rare and long: where there are none,
- * their column would only be a rule over nothing; where they do not fit the terminal, they stand below, by their names.
+ * An indented table with names in the first cells and notes in the last. Notes are rare and long: without any their
+ * column is left out, and if they do not fit the terminal they go below, with their names.
  */
 export function notedTable(
   columns: readonly string[],

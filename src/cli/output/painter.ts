@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 
-/** Gives a text the colour of the state that it names, blanks around it or not; any other text as it is. */
+/** Colours a text that names a state, with or without blanks around it; returns any other text as it is. */
 export type Painter = (text: string) => string;
 
 const colours: ReadonlyMap<string, "green" | "yellow" | "red"> = new Map([
@@ -37,7 +37,7 @@ const colours: ReadonlyMap<string, "green" | "yellow" | "red"> = new Map([
   ["not checked", "yellow"],
 ]);
 
-/** What colours states; nothing where there are to be no colours. */
+/** Colours states, or nothing without colours. */
 export function painter(hasColours: boolean): Painter {
   if (!hasColours) return (text) => text;
   return (text) => {

@@ -4,22 +4,22 @@ import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { columnsOf, cutMiddle } from "./fit-line.ts";
 
-/** How far a job is, at a moment. */
+/** The progress of a job at a moment. */
 export interface Course {
-  /** What is being worked on. */
+  /** The work at hand. */
   readonly what: string;
-  /** Which of how many runs that is; null for a job that does not go run by run. */
+  /** The number of this run among all; null for a job that does not go run by run. */
   readonly part: { readonly number: number; readonly of: number } | null;
-  /** Rows and bytes of it so far. */
+  /** Its rows and bytes so far. */
   readonly rows: number;
   readonly bytes: number;
-  /** Rows there will be; null where nobody knows, or where more came than were said to be there. */
+  /** Expected rows; null if unknown, or if more came than expected. */
   readonly total: number | null;
-  /** Rows a second; null where there is nothing yet to take it from. One that rounds to none is not shown. */
+  /** Rows a second; null if there is no basis yet. A rate that rounds to zero is not shown. */
   readonly perSecond: number | null;
-  /** Until the end of the whole job; null where nobody can say. */
+  /** Until the end of the whole job; null if unknown. */
   readonly leftMs: number | null;
-  /** Which of how many parts is being made into Parquet; null while rows come. */
+  /** The part being converted to Parquet, and how many there are; null while rows come. */
   readonly converting: { readonly number: number; readonly of: number } | null;
 }
 
@@ -31,7 +31,7 @@ export function progressLine(course: Course): string {
 /** The same behind a bar, in at most so many columns: first the name is cut, then the bar, then the rate. */
 export function barLine(course: Course, columns: number): string {
   const { what } = course;
-  // the last column stays free: what fills it makes some terminals begin another line
+  // the last column stays free: some terminals start a new line when it is filled
   const most = columns - 1;
   for (const [length, facts, least] of [
     [20, "all", Number.POSITIVE_INFINITY],
@@ -50,7 +50,7 @@ export function barLine(course: Course, columns: number): string {
   return "";
 }
 
-/** Runs that are done, and the share that is of the one at hand. Nothing where nobody knows how much there is. */
+/** The share of runs that are done, plus that of the current one. Empty if the total is unknown. */
 function barOf({ part, rows, total }: Course, length: number): string {
   const own = total === null || total === 0 ? null : rows / total;
   if (length === 0 || (part === null && own === null)) return "";

@@ -4,9 +4,9 @@ import { barLine, type Course, progressLine } from "./progress-line.ts";
 
 const require = createRequire(import.meta.url);
 
-/** How far a job is; anything may call `add` as often as it likes. */
+/** Shows how far a job is; `add` may be called any number of times. */
 export interface Progress extends Disposable {
-  /** Rows there will be in all, or of the run at hand; may be corrected. */
+  /** Expected rows of the job or of the current run; may be corrected. */
   expect(rows: number): void;
   add(rows: number, bytes: number): void;
   /**
@@ -17,8 +17,8 @@ export interface Progress extends Disposable {
   /** What is being worked on now. */
   on(what: string): void;
   /**
-   * Begins with a run, the `number`-th of `of`: rows are counted anew, unless others are under way beside it, and what is
-   * left is estimated for all of them.
+   * Starts run `number` of `of`: counts rows again, unless other runs are in progress beside it, and estimates the time
+   * left for all.
    */
   run(what: string, number: number, of: number, isAlone?: boolean): void;
 }
@@ -30,13 +30,13 @@ export interface ProgressOptions {
   readonly write: (text: string) => void;
   /** Milliseconds that only go forward. */
   readonly nowMs?: () => number;
-  /** Told true when a bar takes the terminal's last line, false when it gave it back; see `aboveBar`. */
+  /** Called with true when a bar takes the terminal's last line, with false when it releases it; see `aboveBar`. */
   readonly onBar?: (up: boolean) => void;
   /** Time between lines. Default 5,000. */
   readonly lineEveryMs?: number;
 }
 
-/** Starts to show progress, by one clock until it is disposed. */
+/** Shows progress until disposed. */
 export function showProgress(options: ProgressOptions): Progress {
   const { style, stream, nowMs = () => performance.now(), lineEveryMs = 5_000 } = options;
   const state = new State(nowMs);
@@ -49,7 +49,7 @@ export function showProgress(options: ProgressOptions): Progress {
     return progressOf(state, () => clearInterval(timer));
   }
 
-  // only where there is a bar: most commands show none
+  // loaded late: most commands show no bar
   const { Presets, SingleBar } = require("cli-progress") as typeof import("cli-progress");
   const bar = new SingleBar(
     {
@@ -58,9 +58,9 @@ export function showProgress(options: ProgressOptions): Progress {
       hideCursor: false,
       clearOnComplete: true,
       gracefulExit: false,
-      // a line fits, and a process that is killed leaves the terminal as it was
+      // a line fits, and a killed process must leave the terminal as it was
       linewrap: true,
-      // what is printed above it takes its line, so that it is drawn again though nothing moved
+      // text printed above the bar overwrites its line, so it must be drawn again without a change
       forceRedraw: true,
       fps: 4,
     },
@@ -79,14 +79,14 @@ export function showProgress(options: ProgressOptions): Progress {
 }
 
 /**
- * Text for a terminal whose last line a bar has: takes the bar's line, which is drawn again below. The cursor is saved
- * anew, for the bar's end goes back to where it was saved.
+ * Text for a terminal with a bar in its last line: overwrites the bar, which is drawn again below. Saves the cursor
+ * again, because the bar's end returns to the saved place.
  */
 export function aboveBar(text: string): string {
   return `${leaveBarLine}${text}${backToBarLine}`;
 }
 
-/** What goes ahead of and behind that text, for one that goes by another stream. */
+/** Written before and after that text when it uses another stream. */
 export const leaveBarLine = "\r\x1b[K";
 export const backToBarLine = "\x1b7";
 
@@ -101,7 +101,7 @@ function progressOf(state: State, stop: () => void): Progress {
   };
 }
 
-/** What was told of a job, and the estimate that follows from it. */
+/** The facts about a job, and the estimate from them. */
 class State {
   readonly #nowMs: () => number;
   readonly #rate: Rate;
@@ -111,7 +111,7 @@ class State {
   #total: number | null = null;
   readonly #conversions = { planned: 0, asked: 0, done: 0 };
   #part: Course["part"] = null;
-  /** When the first run began, and the one at hand. */
+  /** When the first run and the current one began. */
   #firstMs = 0;
   #beganMs = 0;
   /** Rows of all runs. */
@@ -154,7 +154,7 @@ class State {
 
   course(): Course {
     const perSecond = this.#rate.perSecond(this.#allRows);
-    // more than there are to be: whoever said so was wrong, or rows come again
+    // more than expected: the count was wrong, or rows come again
     const total = this.#total !== null && this.#rows > this.#total ? null : this.#total;
     const part = this.#part !== null && this.#part.of > 1 ? this.#part : null;
     const counts = { rows: this.#rows, bytes: this.#bytes, total };
@@ -170,7 +170,7 @@ class State {
     return isFetched && done < asked ? { number: done + 1, of: asked } : null;
   }
 
-  /** Of the run at hand by its rows; of those to come by what a run took so far. */
+  /** The current run by its rows, the others by the average of past runs. */
   #leftMs(total: number | null, perSecond: number | null): number | null {
     const rows = total === null ? 0 : total - this.#rows;
     const own = rows > 0 && perSecond !== null && perSecond > 0 ? (rows / perSecond) * 1000 : null;
@@ -181,12 +181,12 @@ class State {
       number > 1 ? (this.#beganMs - this.#firstMs) / (number - 1) : own === null ? null : tookMs + own;
     if (meanMs === null) return null;
     const leftMs = (of - number) * meanMs + (own ?? Math.max(0, meanMs - tookMs));
-    // a run that takes longer than those before it: how much longer, nobody can say
+    // the run takes longer than those before it; nobody can say how much longer
     return leftMs < 500 ? null : leftMs;
   }
 }
 
-/** Rows a second over the last ten seconds or so, so that the estimate follows the gateway as it is now. */
+/** Rows a second over the last ten seconds or so, so that the estimate follows the gateway's current speed. */
 class Rate {
   readonly #nowMs: () => number;
   readonly #marks: { atMs: number; rows: number }[];
@@ -196,7 +196,7 @@ class Rate {
     this.#marks = [{ atMs: nowMs(), rows: 0 }];
   }
 
-  /** Null over no time. */
+  /** Null without any time. */
   perSecond(rows: number): number | null {
     const atMs = this.#nowMs();
     this.#marks.push({ atMs, rows });

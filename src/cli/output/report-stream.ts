@@ -1,8 +1,8 @@
 import type { Session } from "../process/session.ts";
 
 /**
- * What a job tells on standard output while it goes on: as text, as objects a line, or, with plain --json, as one document
- * at its end. A reader that leaves, or an output that fails, ends no job: the latter is thrown at the end.
+ * A job's report on standard output: as text, as JSON lines, or, with plain --json, as one document at the end. A
+ * closed or failing output does not end the job; a failure is thrown at the end.
  */
 export class ReportStream {
   readonly #session: Session;
@@ -14,7 +14,7 @@ export class ReportStream {
     this.#session = session;
   }
 
-  /** Tells one thing, now; an empty text is none. */
+  /** Prints one item now; an empty text is left out. */
   async tell(type: string, body: () => object, text: () => string): Promise<void> {
     const { json, globals } = this.#session;
     if (globals.jsonLines) await this.#print(`${JSON.stringify({ type, ...body() })}\n`);
@@ -22,12 +22,12 @@ export class ReportStream {
     else await this.#printText(text());
   }
 
-  /** Says what JSON has in other places. */
+  /** Prints text that JSON has elsewhere. */
   async say(text: string): Promise<void> {
     if (!this.#session.json) await this.#printText(text);
   }
 
-  /** Tells what all came to, and ends. `document` is given what was told of each type. Throws what the output failed with. */
+  /** Prints the totals and ends. `document` gets all items by type. Throws the output's earlier failure. */
   async end(
     body: object,
     document: (of: (type: string) => readonly object[]) => object,
@@ -52,7 +52,7 @@ export class ReportStream {
     else kept.push(body);
   }
 
-  /** A blank line parts what has several lines from what is beside it. */
+  /** A blank line separates items of several lines from their neighbours. */
   async #printText(text: string): Promise<void> {
     if (text === "") return;
     const kind = text.indexOf("\n") === text.length - 1 ? "line" : "block";

@@ -6,8 +6,8 @@ import type { Session } from "../process/session.ts";
 import { shellWord } from "./shell-word.ts";
 
 /**
- * Tells on standard error where a reader shows less than it was asked for, or what is not proven: in words, or, with
- * --json, as one object a line. Gives the exit status that this leads to.
+ * Reports on standard error what a reader left out or what is not proven: as text, or, with --json, one object per
+ * line. Returns the exit status.
  */
 export async function tellShortfall(
   shortfall: Shortfall,
@@ -33,7 +33,7 @@ export async function tellShortfall(
   );
 }
 
-/** What leads on: `runs` knows nothing of runs and tables that were never archived. */
+/** What to do next: `runs` does not show runs and tables that were never archived. */
 function hintFor({ runs, withheld, behind }: Shortfall): string {
   if (runs === 0) return "`runvault archive INSTANCE/RUN` archives a run; or leave out --strict.";
   const never = withheld.filter(({ state }) => state === null);
@@ -45,7 +45,7 @@ function hintFor({ runs, withheld, behind }: Shortfall): string {
   return neverArchived === "" ? others : `${neverArchived}. For the rest, ${others}`;
 }
 
-/** Names the tables of the first run, and the command for them. */
+/** Names the missing tables of the first run, and the command that fetches them. */
 function neverArchivedHint(never: readonly WithheldTable[]): string {
   const [tables, ...more] = Map.groupBy(never, ({ instance, run }) =>
     formatRun({ instanceId: instance, runId: run }),

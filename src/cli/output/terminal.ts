@@ -3,32 +3,32 @@ import type { Readable, Writable } from "node:stream";
 import { RunvaultError } from "../../model/error.ts";
 import { type OpenApart, openApart } from "../apart/run-apart.ts";
 
-/** What a command line sees of the world: its streams, its environment, and the signals that it gets. */
+/** A command line's view of the world: its streams, environment and signals. */
 export interface Terminal {
-  /** For what is no option: options read the process's own environment. */
+  /** For settings that are not options; options read the process's own environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stderrIsTerminal: boolean;
   /**
-   * Writes data to standard output and waits until there is room for more. False when the reader is gone (`| head`):
-   * then nothing more needs to be written. Throws a storage error when the output is a file that cannot grow.
+   * Writes data to standard output and waits until there is room for more. Returns false when the reader is gone (`|
+   * head`): then nothing more needs to be written. Throws a storage error if the output is a file that cannot grow.
    */
   out(data: string | Uint8Array): Promise<boolean>;
   readonly stdoutIsTerminal: boolean;
-  /** Characters a line of standard output; null where it is no terminal, or one that does not say. */
+  /** Width of standard output; null if it is not a terminal, or unknown. */
   readonly columns: number | null;
-  /** Whether standard output shows colours, and is to: no with NO_COLOR or TERM=dumb. */
+  /** Whether standard output shows colours; not with NO_COLOR or TERM=dumb. */
   readonly hasColours: boolean;
   readonly stdin: Readable;
   readonly stdinIsTerminal: boolean;
-  /** Writes to standard error, now. What cannot be written there is lost: there is nowhere else to say so. */
+  /** Writes to standard error, now. A failure is ignored: there is nowhere else to report it. */
   err(text: string): void;
-  /** The stream behind `err`, for a progress bar that moves its cursor. */
+  /** The stream of `err`, for a progress bar that moves its cursor. */
   readonly stderr: NodeJS.WritableStream;
-  /** Emits the signals that the process gets, such as `SIGINT`, by their names. */
+  /** Emits the process's signals, such as `SIGINT`, by name. */
   readonly signals: Pick<EventEmitter, "on" | "off">;
-  /** Ends the process by a signal that nobody listens to, which waits for nothing. */
+  /** Ends the process at once by a signal that has no listener. */
   endBy(signal: NodeJS.Signals): void;
-  /** Starts a process of its own for work; null where the command line is to do all of it itself. */
+  /** Starts a separate process for work; null if all work is to be done in this one. */
   readonly openApart: OpenApart | null;
 }
 
@@ -37,7 +37,7 @@ export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
   const output = new Output(stdout);
   stderr.on("error", () => {});
-  // what native threads still do is waited for after this, where no listener is called any more
+  // native threads are waited for after this, when listeners no longer run
   process.once("exit", () => {
     for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
   });
@@ -72,7 +72,7 @@ class Output {
 
   constructor(stream: Writable) {
     this.#stream = stream;
-    // without a listener a reader that leaves would end the process with a stack trace; write() tells the caller
+    // without a listener, a closed reader would end the process with a stack trace; write() reports it
     stream.on("error", () => {});
   }
 

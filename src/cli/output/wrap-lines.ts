@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** Lines that a terminal of so many columns would break in mid-word, broken at blanks and indented; null: as they are. */
+/** Wraps lines at blanks, with indents, at a terminal's width; null leaves them as they are. */
 export function wrapLines(text: string, columns: number | null): string {
   if (columns === null) return text;
   return text.replace(/.+/g, (line) => {
@@ -10,7 +10,10 @@ export function wrapLines(text: string, columns: number | null): string {
   });
 }
 
-/** A text in lines of so many characters, colours not counted, parted at blanks; `first` is the room in the first. */
+/**
+ * A text in lines of so many characters, not counting colours, wrapped at blanks; `first` is the room in the first
+ * line.
+ */
 export function wrapped(text: string, first: number, others = first): string[] {
   const lines: string[] = [];
   let length = 0;

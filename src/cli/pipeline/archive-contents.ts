@@ -16,7 +16,7 @@ import type { RunRef } from "../../model/source.ts";
 import { pendingJson } from "../archive/pending-told.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 
-/** What there is to say of one instance. */
+/** The contents of one instance. */
 interface InstanceContents {
   readonly instanceId: string;
   runs: number;
@@ -25,13 +25,13 @@ interface InstanceContents {
   newestCommit: string;
 }
 
-/** What an archive holds. Counts and bytes are numbers. */
+/** The contents of an archive. Counts and bytes are numbers. */
 export interface ArchiveContents {
   readonly format: number;
   readonly createdAt: string;
-  /** Each with every address at which it was met. */
+  /** Each with every address it was reached at. */
   readonly sources: readonly { readonly addresses: readonly string[] }[];
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly instances: InstanceContents[];
   /** Rows that readers show, by table. */
   readonly rows: Record<TableName, number>;
@@ -40,17 +40,17 @@ export interface ArchiveContents {
     parquet: number;
     documents: number;
     quarantine: number;
-    /** Files that commits replaced and that are still there for readers. */
+    /** Replaced files that are kept for current readers. */
     replaced: number;
     pending: number;
-    /** What readers remember of files. */
+    /** What readers cache about files. */
     cache: number;
-    /** Records of executions, and what a `rebuild` that was stopped left. */
+    /** Records of executions, and leftovers of a stopped `rebuild`. */
     jobs: number;
   };
   files: number;
   rowsSetAside: number;
-  /** Tables that are not proven, and that the operator keeps as they are. */
+  /** Unproven tables that the operator accepted. */
   tablesAccepted: number;
   newestCommit: (RunRef & { readonly committedAt: string }) | null;
   readonly pending: readonly ReturnType<typeof pendingJson>[];
@@ -58,7 +58,7 @@ export interface ArchiveContents {
   readonly disks: readonly { readonly folder: string; readonly freeBytes: number }[];
 }
 
-/** Adds up what an archive holds, of which somebody else goes through the manifests. */
+/** Adds up an archive's contents from manifests that the caller passes in. */
 export class ContentsCount {
   readonly contents: ArchiveContents;
   readonly #archive: Archive;
@@ -68,7 +68,7 @@ export class ContentsCount {
     this.contents = contents;
   }
 
-  /** Looks at all but the manifests. What cannot be read is left out, and `onTrouble` gets the error. */
+  /** Looks at everything but the manifests. Leaves out what cannot be read and passes the error to `onTrouble`. */
   static async begin(
     archive: Archive,
     command: CommandToCopy,
@@ -139,7 +139,7 @@ function kindOf(file: string): "parquet" | "segments" {
   return file.endsWith(".parquet") ? "parquet" : "segments";
 }
 
-/** Bytes of the files in a folder of the archive and in those below. Of what cannot be looked at `onTrouble` is told. */
+/** Bytes of the files in and below a folder of the archive. Passes errors to `onTrouble`. */
 async function bytesBelow(
   layout: Layout,
   folder: string,
@@ -151,7 +151,7 @@ async function bytesBelow(
     for (const entry of await entriesIn(folder)) {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) bytes += await bytesBelow(layout, path, onTrouble);
-      // gone, where it is not there any more
+      // 0 if it was removed meanwhile
       else if (entry.isFile()) bytes += (await lstatOrNull(path))?.size ?? 0;
     }
   } catch (error) {

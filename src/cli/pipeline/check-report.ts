@@ -8,13 +8,13 @@ import type { GlobalValues } from "../options/global-values.ts";
 import { connectedJson, connectedLines } from "./connected-report.ts";
 import { jobSummary } from "./job-summary.ts";
 
-/** How many of the next starts are told. */
+/** Number of next starts shown. */
 const starts = 5;
 
-/** What `--connect` found, by file; null where nobody was asked. */
+/** The findings of `--connect` by file; null without it. */
 export type Connected = ReadonlyMap<string, ConnectedJob> | null;
 
-/** What was found in job files, for people: of a sound one what it would do, of others all that is wrong. */
+/** The result of a check for people: what sound files would do, and everything wrong with the others. */
 export function checkText(
   { files, faults }: ReadJobFiles,
   now: Date,
@@ -43,7 +43,7 @@ function fileText(
   const lines = jobSummary(job, startsOf(job.job.schedule, now));
   if (connected !== undefined) lines.push(...connectedLines(connected));
   const summary = lines.map((line) => `  ${visible(line)}\n`).join("");
-  // what is wrong comes last, where it is seen
+  // errors come last, where they are seen
   return errors === 0 ? `${result}${summary}${told}` : `${visible(file)}:\n${summary}${told}${result}`;
 }
 
@@ -51,12 +51,12 @@ function startsOf(schedule: Parameters<typeof nextStarts>[0] | undefined, now: D
   return schedule === undefined ? [] : nextStarts(schedule, starts, now);
 }
 
-/** A fault in the form that editors and CI jump from, and what to do about it. */
+/** An error in the form that editors and CI understand, with its hint. */
 export function faultText(fault: FileFault): string {
   return `${faultLine(fault)}\n  hint: ${visible(fault.hint)}\n`;
 }
 
-/** A fault in the form that editors and CI jump from. */
+/** An error in the form that editors and CI understand. */
 export function faultLine({ level, file, line, column, set, message }: FileFault): string {
   const place = [file, line, column].filter((part) => part !== null).join(":");
   const where = [place, set].filter((part) => part !== null && part !== "").join(": ");

@@ -4,10 +4,10 @@ import type { JobFile, ReadJobFiles } from "../../pipeline/file/job-files.ts";
 import { retryPolicyFor } from "../options/gateway-options.ts";
 import type { Session } from "../process/session.ts";
 
-/** Somebody waits at a terminal; whoever runs the job has all of its patience. */
+/** Someone waits at a terminal; a job retries more patiently. */
 const retries = 1;
 
-/** Looks at what sound job files name, one file after another; by file. */
+/** Checks what sound job files name, one file after another; by file. */
 export async function connectFiles(
   { files }: ReadJobFiles,
   session: Session,
@@ -18,7 +18,7 @@ export async function connectFiles(
     if (job === null) continue;
     const connected = await connectJob(job, {
       ...{ env, clock: wallClock, scrubber: session.scrubber, signal: session.signal },
-      // the check tells of secrets that others can read, and its report what there is to notice
+      // the check itself warns of secrets that others can read, and its report shows notices
       warn: () => {},
       onNotice: () => {},
       retry: retryPolicyFor({ retries }, session),
@@ -28,7 +28,7 @@ export async function connectFiles(
   return found;
 }
 
-/** What the environment gives is never shown, not even in an answer that repeats it. */
+/** Hides values from the environment, even in answers that repeat them. */
 function withoutValues(
   connected: ConnectedJob,
   { variables }: JobFile,
@@ -36,7 +36,7 @@ function withoutValues(
 ): ConnectedJob {
   const values = variables
     .map(({ name }) => [name, env[name] ?? ""] as const)
-    // shorter ones are parts of words
+    // shorter ones occur inside words
     .filter(([, value]) => value.length >= 4)
     .sort(([, a], [, b]) => b.length - a.length);
   const hidden = (text: string) =>

@@ -4,7 +4,7 @@ import { visible } from "../../model/text/visible-text.ts";
 import type { ConnectedJob } from "../../pipeline/connect/connect-job.ts";
 import { countsText } from "./counts-text.ts";
 
-/** What a job file's gateway, archive and targets are like, in lines as of `jobSummary`. */
+/** The state of a job file's gateway, archive and targets, in lines like those of `jobSummary`. */
 export function connectedLines({ gateway, archive, targets }: ConnectedJob): readonly string[] {
   const lines = [
     `gateway: ${gatewayText(gateway)}`,
@@ -29,8 +29,8 @@ function archiveText(
   const what = !isUsable
     ? "cannot be used"
     : format === null
-      ? "will be made"
-      : `is there, format ${format}, and can be written`;
+      ? "will be created"
+      : `exists, format ${format}and is writable`;
   const needed = gateway?.neededBytes ?? null;
   const parts = [
     what,
@@ -40,7 +40,7 @@ function archiveText(
   return parts.join("; ");
 }
 
-/** The same for programs. */
+/** The same as JSON. */
 export function connectedJson({ gateway, archive, targets, exit }: ConnectedJob): object {
   return {
     exit,

@@ -12,11 +12,11 @@ import { minuteText } from "../output/minute-text.ts";
 import type { Session } from "../process/session.ts";
 import type { ArchiveContents } from "./archive-contents.ts";
 
-/** The most instances and sources that fit beside the rest on one screen. */
+/** The most instances and sources that fit on one screen with the rest. */
 const mostInstances = 8;
 const mostSources = 3;
 
-/** What an archive holds, as lines of a name and a text. */
+/** The contents of an archive, as lines of a name and a text. */
 export function contentsLines(contents: ArchiveContents, command: CommandToCopy): [string, string][] {
   const { sources, bytes, newestCommit, disks, pending } = contents;
   const data = bytes.segments + bytes.parquet + bytes.documents;
@@ -38,7 +38,7 @@ export function contentsLines(contents: ArchiveContents, command: CommandToCopy)
   if (contents.tablesAccepted > 0)
     lines.push([
       "accepted",
-      `${count(contents.tablesAccepted, "table")} not proven: \`${visible(command("runs"))}\` says which, and why`,
+      `${count(contents.tablesAccepted, "table")} not proven: \`${visible(command("runs"))}\` lists them with their reasons`,
     ]);
   if (bytes.replaced > 0)
     lines.push([
@@ -47,7 +47,7 @@ export function contentsLines(contents: ArchiveContents, command: CommandToCopy)
     ]);
   if (bytes.cache > 0) lines.push(["cache", byteText(bytes.cache)]);
   if (bytes.jobs > 0) lines.push(["job records", byteText(bytes.jobs)]);
-  // the archive's own disk stands with how long it lasts
+  // the archive's own disk is shown with how long it lasts
   for (const { folder, freeBytes } of disks.slice(1))
     lines.push(["scratch disk", `${byteText(freeBytes)} free (${visible(folder)})`]);
   if (newestCommit !== null)
@@ -65,7 +65,7 @@ function rowsText({ rows }: ArchiveContents): string {
   return named.length === 0 ? "none" : `${grouped(all)}: ${each}`;
 }
 
-/** The instances committed to last; where there are more, how many. */
+/** The instances with the newest commits; says how many there are if not all are shown. */
 export function instancesText({ instances }: ArchiveContents, session: Session): string {
   if (instances.length === 0) return "";
   const latest = instances.toSorted((a, b) => (a.newestCommit > b.newestCommit ? -1 : 1));

@@ -22,11 +22,11 @@ interface Values {
   readonly files: readonly string[];
   readonly set: readonly string[];
   readonly dryRun: boolean;
-  /** In milliseconds, in place of that of the files. */
+  /** In milliseconds; replaces the one in the files. */
   readonly deadline?: number | undefined;
 }
 
-/** Executes job files, one after another. One that is wrong, or cannot begin, keeps the others from nothing. */
+/** Executes job files, one after another. A bad file does not stop the others. */
 export async function executeFiles(values: Values, session: Session): Promise<number> {
   const { env } = session.terminal;
   const read = await readJobFiles(values.files, { env, set: values.set });
@@ -39,7 +39,7 @@ export async function executeFiles(values: Values, session: Session): Promise<nu
     }
     if (job === null) continue;
     addSecrets(job.job, session);
-    // a stop is for all
+    // a stop applies to all
     if (session.signal.aborted) {
       statuses.push(statusOfStop(session));
       break;
@@ -55,7 +55,7 @@ export async function executeFiles(values: Values, session: Session): Promise<nu
   return status;
 }
 
-/** An error that names no place is about the file as a whole. */
+/** Adds the file to an error without a place. */
 function inFile(thrown: unknown, { file }: JobFile): RunvaultError {
   const error = RunvaultError.from(thrown);
   return ofJob(error.code === "invalid_argument" ? error.at({ file }) : error);

@@ -1,4 +1,4 @@
-/** Exit statuses in a word or three: what an execution came to. */
+/** Exit statuses in one to three words. */
 const words: ReadonlyMap<number, string> = new Map([
   [0, "ok"],
   [1, "internal error"],

@@ -9,7 +9,7 @@ import type { AfterLine, RecordLine, ResultLine, RunLine } from "../../pipeline/
 import type { Session } from "../process/session.ts";
 import { countsText, planText } from "./counts-text.ts";
 
-/** A line of an execution's record in words; empty where it says nothing that people need, or, with --quiet, nothing wrong. */
+/** A record line in words; empty if people need not see it, or with --quiet if nothing is wrong. */
 export function lineText(
   job: string,
   line: RecordLine,
@@ -26,7 +26,7 @@ export function lineText(
     case "after":
       return quiet && line.result !== "failed" ? "" : afterText(line);
     case "told":
-      return line.result === "failed" ? `${line.to} could not be told\n` : "";
+      return line.result === "failed" ? `${line.to} could not be notified\n` : "";
     case "result":
       return quiet && line.exit === exit.done ? "" : resultText(job, line);
   }
@@ -67,7 +67,7 @@ function standingText(line: RunLine, paint: Session["paint"]): string {
     case "held":
       return "held by another process";
     case "stopped":
-      return "stopped: the next execution goes on";
+      return "stopped: the next execution continues it";
     case "not_tried":
       return "not tried";
     case "failed":
@@ -103,8 +103,10 @@ function resultText(job: string, line: ResultLine): string {
   const { rows, bytes, requests, seconds, results, error } = line;
   const fetched = rows === 0 ? "" : `; ${grouped(rows)} ${plural(rows, "row")}, ${byteText(bytes)}`;
   const asked = `${grouped(requests)} ${plural(requests, "request")}`;
-  const end = line.exit === exit.done ? "done" : error === null ? "not all is well" : visible(error.message);
+  const end = line.exit === exit.done ? "done" : error === null ? "with problems" : visible(error.message);
   const expiring =
-    line.expiring === 0 ? "" : `; ${countText(line.expiring, "run")} about to be forgotten unproven`;
+    line.expiring === 0
+      ? ""
+      : `; ${countText(line.expiring, "run")} unproven and about to expire at the gateway`;
   return `${job}: ${end} (exit ${line.exit}); ${countsText(results)}${fetched}${expiring}; ${asked} in ${tookText(seconds * 1000)}\n`;
 }

@@ -2,7 +2,7 @@ import { readTokenFile } from "../../model/secret-file.ts";
 import { hooks, type Job } from "../../pipeline/file/job-schema.ts";
 import type { Session } from "../process/session.ts";
 
-/** The variables that a job file names hold secrets: addresses of hooks are such as a whole. */
+/** The variables that a job file names hold secrets; a webhook's address is one as a whole. */
 export function addSecrets({ gateway, notify }: Job, { terminal, scrubber }: Session): void {
   const names = [
     gateway.token?.kind === "env" ? gateway.token.name : undefined,
@@ -12,12 +12,12 @@ export function addSecrets({ gateway, notify }: Job, { terminal, scrubber }: Ses
   for (const name of names) scrubber.add((name === undefined ? "" : (terminal.env[name] ?? "")).trim());
 }
 
-/** A token in a file is one as well, where nobody has read it yet; one that cannot be read is told by whoever needs it. */
+/** Adds a token from a file, if nobody has read it yet. An unreadable file is reported when it is used. */
 export async function addFileToken({ gateway }: Job, { scrubber, signal }: Session): Promise<void> {
   if (gateway.token?.kind !== "file") return;
   try {
     scrubber.add(await readTokenFile("gateway.token.file", gateway.token.file, { signal, warn: () => {} }));
   } catch {
-    // no token was read, so that none can be shown by us
+    // an unread token cannot be printed
   }
 }

@@ -6,7 +6,7 @@ import type { FoundRecord } from "../../pipeline/record/read-records.ts";
 import { twoIntervalsMs } from "../../pipeline/record/staleness.ts";
 import { stateWords } from "./list-jobs.ts";
 
-/** An execution as a job's standing has it. */
+/** An execution in a job's status. */
 interface Told {
   readonly id: string;
   readonly startedAt: string;
@@ -23,27 +23,27 @@ interface EndedTold extends Told {
   readonly error: RecordedError | null;
 }
 
-/** How one job stands. */
+/** The status of one job. */
 export interface JobStanding {
   readonly job: string;
-  /** As it was named; null where the jobs are those of an archive's records. */
+  /** As named on the command line; null for jobs from an archive's records. */
   readonly file: string | null;
   readonly lastSuccess: EndedTold | null;
   readonly lastResult: EndedTold | null;
   readonly running: (Told & { readonly deadline: string | null }) | null;
-  /** The newest execution, where its process is gone and left no result. */
+  /** The newest execution, if its process is gone and left no result. */
   readonly died: Told | null;
-  /** By the job file's schedule; null where there is none. */
+  /** By the job file's schedule; null without one. */
   readonly nextStart: string | null;
   readonly timezone: string | null;
-  /** How old the last success may be; null where nothing says. */
+  /** Maximum age of the last success; null for none. */
   readonly maxAgeMs: number | null;
   readonly late: "never" | "too_old" | null;
-  /** What was wrong at the end of the last execution that ended. */
+  /** Troubles at the end of the last finished execution. */
   readonly troubles: readonly Pick<Trouble, "key" | "text" | "hint" | "since">[];
 }
 
-/** What a job's records come to, beside its schedule. */
+/** The status that follows from a job's records and schedule. */
 export function standingOf(
   history: JobHistory,
   file: JobFile | null,
@@ -66,7 +66,7 @@ export function standingOf(
     maxAgeMs: allowedMs,
     late: ageMs === null ? "never" : allowedMs !== null && ageMs > allowedMs ? "too_old" : null,
     troubles: (lastEnded?.result.troubles ?? [])
-      // one that is over is kept only until somebody hears of it
+      // resolved ones are kept only until they are reported
       .filter(({ mended }) => mended === null)
       .map(({ key, text, hint, since }) => ({ key, text, hint, since })),
   };

@@ -1,7 +1,7 @@
 import type { JobFile } from "../../pipeline/file/job-files.ts";
 import { hooks, type JobExport, type JobSchedule } from "../../pipeline/file/job-schema.ts";
 
-/** What a job would do, in lines of a word and what it is about; nothing in them comes from the environment. */
+/** What a job would do, as lines of a word and a text; nothing in them comes from the environment. */
 export function jobSummary(file: JobFile, starts: readonly Date[]): string[] {
   const { schedule } = file.job;
   const lines: (readonly [string, string])[] = [
@@ -23,12 +23,12 @@ export function jobSummary(file: JobFile, starts: readonly Date[]): string[] {
   return lines.map(([word, text]) => `${word.padEnd(8)}${text}`);
 }
 
-/** What the file has at a key; empty where it has nothing. */
+/** The file's text at a key, or empty. */
 function asWritten({ written }: JobFile, ...path: (string | number)[]): string {
   return written(...path) ?? "";
 }
 
-/** A list, or the one word in its place, as the file has it; as it is by default where the file says nothing. */
+/** A list, or the one word in its place, as written in the file, or the default. */
 function listText(file: JobFile, values: string | readonly string[], ...path: (string | number)[]): string {
   if (typeof values === "string") return file.written(...path) ?? values;
   return values.map((value, index) => file.written(...path, index) ?? value).join(", ");

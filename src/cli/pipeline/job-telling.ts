@@ -12,7 +12,7 @@ import type { Session } from "../process/session.ts";
 import { countsText } from "./counts-text.ts";
 import { lineText } from "./job-line-text.ts";
 
-/** Tells on standard output of executions as they go on. With --quiet text says only what is wrong. */
+/** Reports executions on standard output as they proceed. With --quiet the text has only what is wrong. */
 export class JobTelling {
   readonly #stream: ReportStream;
   readonly #session: Session;
@@ -23,7 +23,7 @@ export class JobTelling {
     this.#stream = new ReportStream(session);
   }
 
-  /** A line of the record, as it is added; `toCopy` has the commands in hints work on the job's archive. */
+  /** A record line, when it is added; `toCopy` makes commands in hints work on the job's archive. */
   async line(job: string, line: RecordLine, toCopy: (text: string) => string): Promise<void> {
     const { kind, ...rest } = line;
     const { globals, paint } = this.#session;
@@ -35,7 +35,7 @@ export class JobTelling {
     );
   }
 
-  /** What there is to say of a gateway's lists, in JSON; in words it is on standard error. */
+  /** A finding about a gateway's lists, in JSON; as text it goes to standard error. */
   async finding(job: string, finding: ListFinding): Promise<void> {
     this.#add(job);
     await this.#stream.tell(
@@ -45,7 +45,7 @@ export class JobTelling {
     );
   }
 
-  /** What would be done with a run. */
+  /** The plan for a run. */
   async plannedRun(job: string, run: PlannedJobRun): Promise<void> {
     const { instanceId, runId, plan, rows, diskBytes, error } = run;
     this.#add(job);
@@ -66,7 +66,7 @@ export class JobTelling {
     );
   }
 
-  /** What an execution would come to. */
+  /** The plan of an execution. */
   async planned(job: string, totals: PlannedJob): Promise<void> {
     this.#add(job);
     const { counts, neededBytes, freeBytes, fits, toRemove } = totals;
@@ -86,7 +86,7 @@ export class JobTelling {
     );
   }
 
-  /** What all came to. Throws what the output failed with. */
+  /** The overall result. Throws the output's failure. */
   async end(status: number): Promise<void> {
     await this.#stream.end(
       { exit: status },

@@ -10,7 +10,7 @@ interface Values {
   readonly set: readonly string[];
 }
 
-/** Where the records of jobs are. */
+/** Where jobs have their records. */
 export interface JobsIn {
   readonly archive: string;
   /** The job of the file; null without one. */
@@ -20,9 +20,8 @@ export interface JobsIn {
 }
 
 /**
- * The archive whose records are meant: that of the job file, the one that was named, or the current folder. There is no
- * other default: `./archive` may well be the archive of another job. Null for a job file with errors, once they are
- * printed.
+ * The archive with the records: that of the job file, the named one, or the current folder. There is no other default,
+ * because `./archive` may belong to another job. Null for a job file with errors, after printing them.
  */
 export async function jobsIn({ file, archive, set }: Values, session: Session): Promise<JobsIn | null> {
   if (file !== undefined) {

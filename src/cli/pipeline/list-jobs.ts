@@ -16,7 +16,7 @@ interface Values {
   readonly wide: boolean;
 }
 
-/** Lists executions, newest first. What cannot be read in the place of a record is told, and hides no other. */
+/** Lists executions, newest first. An unreadable record is reported and hides no other. */
 export async function listJobs(values: Values, session: Session): Promise<number> {
   const { name, failed, limit } = values;
   const { layout } = await openArchive(values.archive);
@@ -63,14 +63,14 @@ function hasFailed({ state, result }: FoundRecord): boolean {
   return state === "died" || (result !== null && result.exit !== 0);
 }
 
-/** An execution as reports in JSON have it: the ends of its record. */
+/** An execution in JSON reports: the first and last line of its record. */
 export function executionJson({ job, id, file, state, begin, result }: FoundRecord) {
   const { kind: _, ...begun } = begin;
   const ended = result === null ? null : { ...result, kind: undefined };
   return { job, id, file, state, words: stateWords({ state, result }), begin: begun, result: ended };
 }
 
-/** What an execution came to, in a word or three. */
+/** The state of an execution, in one to three words. */
 export function stateWords({ state, result }: Pick<FoundRecord, "state" | "result">): string {
   return result === null ? state : exitWords(result.exit);
 }
@@ -117,7 +117,7 @@ function textOf(shown: readonly FoundRecord[], isMore: boolean, values: Values, 
   const columns = columnsFor(wide);
   const cells = shown.map((record) => columns.map(({ cell }) => cell(record)));
   const paint = (cell: string, column: string) => (column === "result" ? session.paint(cell) : cell);
-  // of one job its name says nothing
+  // for a single job the name is left out
   const named = name === undefined;
   const tableWith = (jobs: readonly string[]) =>
     alignedTable(

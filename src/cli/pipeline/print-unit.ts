@@ -13,7 +13,7 @@ interface Values {
   readonly set: readonly string[];
 }
 
-/** Prints a job file's schedule for another scheduler; of a file with errors, these. */
+/** Prints a job file's schedule for another scheduler, or the file's errors. */
 export async function printUnit(kind: UnitKind, { files, set }: Values, session: Session): Promise<number> {
   const [file = ""] = files;
   if (files.length > 1) {
@@ -25,7 +25,7 @@ export async function printUnit(kind: UnitKind, { files, set }: Values, session:
     env: session.terminal.env,
     set,
     purpose: "units",
-    // in a container it is elsewhere, with all that its relative paths name
+    // in a container the file and its relative paths are elsewhere
     ...(kind === "kubernetes" ? { folder: podFolder } : {}),
   });
   const found = [...read.faults, ...read.files.flatMap(({ faults }) => faults)];
@@ -39,7 +39,7 @@ export async function printUnit(kind: UnitKind, { files, set }: Values, session:
   return exit.done;
 }
 
-/** The words that start this command line: Node by its own path, for schedulers have a PATH of their own. */
+/** The words that start this command line. Node has its full path, because schedulers use another PATH. */
 function ownProgram(): readonly string[] {
   return [process.execPath, resolve(process.argv[1] ?? "runvault")];
 }

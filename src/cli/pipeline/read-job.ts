@@ -4,8 +4,8 @@ import type { Session } from "../process/session.ts";
 import { faultText } from "./check-report.ts";
 
 /**
- * The job of a file, for commands that look at its archive alone, without the job's secrets. Null where the file has
- * errors: they are printed on standard error, or in JSON the first of them is thrown.
+ * Reads a job file without its secrets, for commands that look only at its archive. Null if the file has errors: they
+ * are printed on standard error; with JSON the first is thrown.
  */
 export async function readJob(
   file: string,

@@ -12,7 +12,7 @@ import { takesRun } from "../../pipeline/file/takes-run.ts";
 import type { JobHistory } from "../../pipeline/record/job-history.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 
-/** A run of which something is not proven, with the table that has been so longest. */
+/** A run that is not fully proven, with the table that has been so longest. */
 export interface UnprovenRun extends RunRef {
   readonly table: TableName;
   readonly state: TableState;
@@ -23,22 +23,22 @@ export interface UnprovenRun extends RunRef {
   readonly error: string | null;
   readonly reason: string | null;
   readonly hint: string | null;
-  /** Where all its unproven tables are accepted as they are, why that one is: it fails no job and is not fetched again. */
+  /** If all its unproven tables are accepted, the acceptance of that one: it fails no job and is not fetched again. */
   readonly accepted: ReturnType<typeof acceptanceJson>;
-  /** What fetches it again; null where it is accepted. */
+  /** The command that fetches it again; null if it is accepted. */
   readonly command: string | null;
 }
 
-/** A run that the gateway forgets although it is not proven. */
+/** An unproven run that the gateway will forget. */
 interface ExpiringRun extends RunRef {
   readonly forgottenAt: string;
-  /** Null where it has been forgotten by then. */
+  /** Null if it has already been forgotten. */
   readonly leftMs: number | null;
   /** Within a quarter of `keeps`. */
   readonly soon: boolean;
 }
 
-/** How the runs of a job, or of an archive, stand. */
+/** The state of the runs of a job or archive. */
 export interface RunsStanding {
   total: number;
   readonly states: Record<TableState, number>;
@@ -46,7 +46,7 @@ export interface RunsStanding {
   damaged: number;
   /** Longest first. */
   readonly unproven: UnprovenRun[];
-  /** Soonest first; null where nothing says how long the gateway keeps a run. */
+  /** Soonest first; null if the gateway's retention is unknown. */
   readonly expiring: readonly ExpiringRun[] | null;
 }
 
@@ -76,7 +76,7 @@ export async function runsStanding(archive: Archive | null, means: Means): Promi
     expiring: keepsMs === null ? null : expiring,
   };
   if (archive === null) return standing;
-  // throws where a folder is a link
+  // throws if a folder is a link
   await archive.manifestFiles();
   for await (const { run, manifest, damage } of consistentRuns(archive)) {
     signal.throwIfAborted();
@@ -109,7 +109,7 @@ function unprovenOf(manifest: Manifest, now: Date, command: CommandToCopy): Unpr
       return since === null ? [] : [{ table, since }];
     })
     .sort((a, b) => (a.since < b.since ? -1 : 1));
-  // what nobody accepted is what there is to do
+  // tables that nobody accepted still need work
   const open = behind.filter(({ table }) => acceptanceOf(tables[table]) === null);
   const [longest] = open.length > 0 ? open : behind;
   if (longest === undefined) return null;

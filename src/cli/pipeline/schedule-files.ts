@@ -25,7 +25,7 @@ interface Values {
   readonly listen?: { readonly host: string; readonly port: number } | undefined;
 }
 
-/** Starts job files when their schedules say so, until it is stopped. */
+/** Starts job files on their schedules until it is stopped. */
 export async function scheduleFiles(values: Values, session: Session): Promise<number> {
   const { terminal, signal } = session;
   const figures = new Map<string, MeasuredJob>();
@@ -45,7 +45,7 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
       if (archive === null) return null;
       return await jobHistory(archive.layout, file.job.name, (error) => void session.failure(error));
     } catch (error) {
-      // its executions say so too, to whom they tell
+      // its executions notify about it, too
       session.failure(error);
       return null;
     }
@@ -56,7 +56,7 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
       const measured = found === null ? null : await measuredJob(found);
       if (measured !== null) figures.set(file.job.name, measured);
     } catch (error) {
-      // figures that are missing end no scheduler
+      // missing metrics do not stop the scheduler
       session.failure(error);
     }
   };
@@ -74,7 +74,7 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
       if (event.kind === "ended" && jobs.has(event.job)) during(measure(jobs.get(event.job)!));
       const changed = fileChangeIn(event);
       if (changed === null) return;
-      // none overtakes another: the last that is told is how the file stands
+      // in order: the last notification must show the file's current state
       lastTold = lastTold.catch(() => {}).then(() => tell(changed, session));
       during(lastTold);
     },
@@ -82,7 +82,7 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
   const scheduler = new Scheduler({
     now: () => new Date(),
     sleep: async (ms, woken) => {
-      // it ends early where it is woken
+      // ends early when woken
       await sleep(timerMs(ms), undefined, { signal: woken }).catch(() => {});
     },
     read: async () => {
@@ -113,7 +113,7 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
   await scheduler.reread();
   if (scheduler.standing.good === 0) {
     throw new RunvaultError("invalid_argument", "none of these files can be run", {
-      hint: "Mend them, and look with `runvault check`.",
+      hint: "Fix them, and test them with `runvault check`.",
     });
   }
   await using server =
@@ -139,11 +139,11 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
   } finally {
     terminal.signals.off("SIGHUP", onHangup);
   }
-  // being stopped is how a scheduler ends its work
+  // stopping is the normal end of a scheduler
   return exit.done;
 }
 
-/** Reads the files, each by itself and beside the others. */
+/** Reads the files, checks each, and checks them against each other. */
 async function readScheduled(
   { files, set }: Values,
   { terminal }: Session,
@@ -209,7 +209,7 @@ function eventText(event: ScheduleEvent): string {
 }
 
 const skipWords = {
-  running: "the execution before goes on",
+  running: "the previous execution is still running",
   missed: "nothing started the job in time",
   bad: "its file has errors",
 };

@@ -33,7 +33,7 @@ interface Values {
   readonly wide: boolean;
 }
 
-/** Everything that a record says, apart from its ends. */
+/** A record without its first and last line. */
 interface Told {
   plan: PlanLine | null;
   readonly runs: RunLine[];
@@ -41,11 +41,11 @@ interface Told {
   readonly told: ToldLine[];
 }
 
-/** The most runs, and the most troubles, that are told in a text. */
+/** The most runs and troubles shown in text. */
 const mostRuns = 30;
 const mostTroubles = 10;
 
-/** Tells one execution in full: the one whose id begins so, or the last. */
+/** Shows one execution in full: the one whose id begins so, or the last. */
 export async function showJob(id: string, values: Values, session: Session): Promise<number> {
   const { layout } = await openArchive(values.archive);
   const statuses: number[] = [];
@@ -75,7 +75,7 @@ async function recordOf(
 ): Promise<FoundRecord> {
   const found: FoundRecord[] = [];
   const damage: RunvaultError[] = [];
-  // of records that are not asked for, damage is no news
+  // damage in records of other jobs does not matter here
   const of = job === undefined ? {} : { job };
   for await (const record of readRecords(layout, { ...of, onDamage: (error) => void damage.push(error) })) {
     if (id === "last") {
@@ -90,7 +90,7 @@ async function recordOf(
   if (only === undefined) {
     const unread = damage.filter(isOfRecord);
     for (const error of damage) if (error !== unread.at(-1)) onDamage(error);
-    // it may be the one that is asked for
+    // it may be the one asked for
     if (unread.length > 0) throw unread.at(-1)!;
     throw new RunvaultError(
       "invalid_argument",
@@ -161,7 +161,7 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
       ...stepLines(told.runs),
       ["memory", `${grouped(result.peakMemoryMb)} MB at most`],
       ...(isUnplanned ? [] : [["archive", archiveText(result.states, session)] as [string, string]]),
-      ["disk", `${grownText(result.grownBytes)}, ${byteText(result.freeBytes)} free behind it`],
+      ["disk", `${grownText(result.grownBytes)}, ${byteText(result.freeBytes)} free afterwards`],
       ...errorLines(result.error, session, "error"),
     );
   }
@@ -195,7 +195,7 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
   const troubles = result?.troubles ?? [];
   for (const [index, { text, hint, since }] of troubles.slice(0, mostTroubles).entries()) {
     lines.push(["trouble", visible(`${text} (since ${minuteText(since)})`)]);
-    // one that is the same for several is told behind the last of them
+    // a hint shared by several is shown after the last of them
     const isLast = index + 1 === mostTroubles || troubles[index + 1]?.hint !== hint;
     if (hint !== null && isLast) lines.push(["", visible(session.toCopy(hint))]);
   }
@@ -209,7 +209,7 @@ function statusText({ result }: FoundRecord): string {
 }
 
 function diedText({ plan, runs }: Told): string {
-  if (plan === null) return "before it knew what was to be done";
+  if (plan === null) return "before the runs were chosen";
   return `after ${count(runs.length, "run")} with work`;
 }
 
@@ -249,7 +249,7 @@ function counted(number: number, one: string, many: string): string {
   return `${grouped(number)} ${number === 1 ? one : many}`;
 }
 
-/** How long the runs took by step, all of them together: they are worked on side by side. */
+/** The time that runs took by step, summed over all: they run side by side. */
 function stepLines(runs: readonly RunLine[]): [string, string][] {
   const sums = new Map<string, number>();
   for (const { steps } of runs)
@@ -258,7 +258,7 @@ function stepLines(runs: readonly RunLine[]): [string, string][] {
   return said.length === 0 ? [] : [["steps", visible(`${said.join(", ")}, of all runs together`)]];
 }
 
-/** The runs that had work, those first in which something went wrong, with what went wrong below. */
+/** The runs that had work, failed ones first, with what went wrong below. */
 function runsText(runs: readonly RunLine[], { wide }: Values, session: Session): string {
   if (runs.length === 0) return "";
   const ordered = [...runs.filter(isWrong), ...runs.filter((run) => !isWrong(run))];

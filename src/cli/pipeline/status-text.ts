@@ -16,27 +16,27 @@ import { contentsLines, instancesText } from "./contents-text.ts";
 import type { JobStanding } from "./job-standing.ts";
 import type { RunsStanding } from "./runs-standing.ts";
 
-/** How the jobs of an archive stand. */
+/** The status of an archive's jobs. */
 export interface Status {
   readonly archive: { readonly dir: string; readonly id: string | null };
   readonly jobs: readonly JobStanding[];
   readonly runs: RunsStanding;
   readonly disk: DiskOutlook;
-  /** Null where a job file was named: then it is about the job. */
+  /** Null if a job file was named: then the status is about the job. */
   readonly contents: ArchiveContents | null;
 }
 
-/** The most jobs, unproven runs and expiring ones that fit beside the rest on one screen. */
+/** The most jobs, unproven runs and expiring runs that fit on one screen. */
 const mostJobs = 10;
 const mostRuns = 5;
 const mostTroubles = 5;
 
 type Line = [string, string];
 
-/** Room for the names of lines, so that those of jobs and of the archive line up. */
+/** Width of names, so that the lines of jobs and archive line up. */
 const nameColumns = 12;
 
-/** How jobs stand in words, on one screen where little is wrong. */
+/** The status in words, on one screen if little is wrong. */
 export function statusText(status: Status, now: Date, command: CommandToCopy, session: Session): string {
   const { archive, jobs, runs, disk, contents } = status;
   const blocks: Line[][] = jobs.slice(0, mostJobs).map((job) => jobLines(job, now, command, session));
@@ -44,7 +44,7 @@ export function statusText(status: Status, now: Date, command: CommandToCopy, se
   if (jobs.length > mostJobs)
     blocks.push([["", `${mostJobs} of ${grouped(jobs.length)} jobs are shown; --json lists all`]]);
   blocks.push([
-    ["archive", visible(archive.id === null ? `${archive.dir}, which is not there yet` : archive.dir)],
+    ["archive", visible(archive.id === null ? `${archive.dir}, which does not exist yet` : archive.dir)],
     ["identity", identityText(status)],
     ["runs", `${runsText(runs, session)}${uncommittedText(contents, session)}`],
     ...unprovenLines(runs, command),
@@ -74,7 +74,7 @@ function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }
     ]);
     if (error !== null) lines.push(["", visible(`${error.code}: ${error.message}`)]);
     if (error !== null && error.hint !== null) lines.push(["", visible(commandsInText(error.hint, command))]);
-    lines.push(["", visible(`\`${command("jobs", "show", id)}\` tells it in full`)]);
+    lines.push(["", visible(`\`${command("jobs", "show", id)}\` shows it in full`)]);
   }
   if (running !== null) {
     const until = running.deadline === null ? "" : `, to end by ${minuteText(running.deadline)}`;
@@ -88,7 +88,7 @@ function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }
     lines.push([
       "died",
       visible(
-        `begun ${when}, pid ${died.pid} on ${died.host}; \`${command("jobs", "show", died.id)}\` tells how far it came`,
+        `begun ${when}, pid ${died.pid} on ${died.host}; \`${command("jobs", "show", died.id)}\` shows how far it got`,
       ),
     ]);
   }
@@ -101,13 +101,13 @@ function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }
 
 function identityText({ archive, contents }: Status): string {
   if (contents === null) return "";
-  return `${archive.id}, format ${contents.format}, made ${visible(minuteText(contents.createdAt))}`;
+  return `${archive.id}, format ${contents.format}, created ${visible(minuteText(contents.createdAt))}`;
 }
 
-/** Runs that are not among those of the archive yet. */
+/** Runs that are not in the archive's list yet. */
 function uncommittedText(contents: ArchiveContents | null, { paint }: Session): string {
   const first = contents?.pending.filter(({ isCommitted }) => !isCommitted).length ?? 0;
-  return first === 0 ? "" : `; besides, ${grouped(first)} ${paint("pending")}, not committed yet`;
+  return first === 0 ? "" : `; also ${grouped(first)} ${paint("pending")}, not committed yet`;
 }
 
 function troubleLines({ job, lastResult, troubles }: JobStanding, command: CommandToCopy): Line[] {
@@ -157,7 +157,7 @@ function expiringLines({ expiring }: RunsStanding): Line[] {
   const forgotten = expiring.filter(({ leftMs }) => leftMs === null).length;
   const counts = [
     soon > 0 ? `${grouped(soon)} within a quarter of \`keeps\`` : "",
-    forgotten > 0 ? `${grouped(forgotten)} that the gateway has forgotten by now` : "",
+    forgotten > 0 ? `${grouped(forgotten)} already forgotten by the gateway` : "",
   ].filter((text) => text !== "");
   const said = counts.length === 0 ? "" : `: ${counts.join(", ")}`;
   const lines = expiring
@@ -179,7 +179,7 @@ function diskText({ freeBytes, grownPerNight, nights }: DiskOutlook): string {
   const free = `${byteText(freeBytes)} free`;
   if (grownPerNight === null) return free;
   if (nights === null) return `${free}; the archive does not grow`;
-  // beyond that, nobody plans by the number
+  // beyond that, the exact number helps nobody
   const lasting = nights > 3_650 ? "over 10 years" : countText(nights, "night");
   return `${free}: ${lasting} at ${byteText(grownPerNight)} a night`;
 }

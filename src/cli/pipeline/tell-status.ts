@@ -23,8 +23,8 @@ interface Values {
 }
 
 /**
- * Tells how jobs stand and, without a job file, what their archive holds. Exit status 4 where a job has not succeeded for
- * too long, or never; 5 for damage.
+ * Prints the status of jobs and, without a job file, the archive's contents. Exit status 4 if a job never succeeded, or
+ * not for too long; 5 for damage.
  */
 export async function tellStatus(values: Values, session: Session): Promise<number> {
   const job = values.file === undefined ? null : await readJob(values.file, values.set, session);
@@ -32,7 +32,7 @@ export async function tellStatus(values: Values, session: Session): Promise<numb
   const now = new Date();
   const dir = job?.job.archive ?? values.archive ?? defaultArchive;
   const scratch = job === null ? values.scratch : job.job.scratch;
-  // that of a job which never ran is made by its first execution
+  // a job that never ran has no archive yet; its first execution creates it
   const archive = job === null ? await openArchive(dir, { scratch }) : await findArchive(dir, { scratch });
   const statuses: number[] = [];
   const onDamage = (error: unknown) => void statuses.push(session.failure(error));
@@ -56,7 +56,7 @@ export async function tellStatus(values: Values, session: Session): Promise<numb
     disk: diskOutlook(await freeBytes(dir), histories),
     contents: count?.contents ?? null,
   };
-  // an archive that people fill by hand has no jobs
+  // an archive that is filled by hand has no jobs
   const isLate = jobs.length === 0 ? values.maxAge !== undefined : jobs.some(({ late }) => late !== null);
   if (isLate) statuses.push(exit.incomplete);
   await session.print(

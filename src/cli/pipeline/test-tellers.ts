@@ -10,12 +10,12 @@ import { tellTest } from "../../pipeline/tell/tell-test.ts";
 import type { Session } from "../process/session.ts";
 import { addFileToken, addSecrets } from "./job-secrets.ts";
 
-/** Tries everyone whom a job tells, and reports what came of it. Gives the exit status. */
+/** Tests every notifier of a job and reports the results. Returns the exit status. */
 export async function testTellers(job: Job, session: Session): Promise<number> {
   const { terminal, scrubber, log, signal } = session;
   addSecrets(job, session);
   await addFileToken(job, session);
-  // what a command prints is what somebody who tries it wants to see
+  // people who test a notifier want to see its command's output
   const heard = {
     info: (facts: object, text: string) =>
       session.note(`${text}: ${"output" in facts ? String(facts.output).trim() : ""}`),
@@ -36,7 +36,7 @@ function toldJson({ to, result, attempts, error }: ToldLine) {
 }
 
 function toldText(told: readonly ToldLine[]): string {
-  if (told.length === 0) return "the job file names nobody who is to be told\n";
+  if (told.length === 0) return "the job file has no notifiers\n";
   return told
     .map(({ to, attempts, error }) => {
       if (error === null) return `${to}: ok\n`;

@@ -16,7 +16,7 @@ import { shellWord } from "../output/shell-word.ts";
 import type { Session } from "../process/session.ts";
 
 interface Values extends GatewayValues {
-  /** In place of `gateway`. */
+  /** An alternative to `gateway`. */
   readonly url?: string | undefined;
   readonly archive: string;
   readonly out?: string | undefined;
@@ -31,11 +31,11 @@ interface Address {
 
 const standardOutput = "-";
 
-/** Writes a job file for a gateway from what it answers; a file that is there stays, unless it is to be replaced. */
+/** Writes a job file for a gateway from its answers; replaces an existing file only if asked to. */
 export async function writeDraft(values: Values, session: Session): Promise<number> {
   const name = values.name ?? nameOf(values.out) ?? "nightly";
   const out = values.out ?? `${name}.yaml`;
-  // ahead of all requests
+  // before any request
   if (out !== standardOutput) await refuseExisting(out, values.force);
   const { address, isFromEnvironment } = addressOf(values, session);
   const look = await lookAt({ ...values, gateway: address }, session);
@@ -51,7 +51,7 @@ export async function writeDraft(values: Values, session: Session): Promise<numb
   return exit.done;
 }
 
-/** A job is called as its file, where that can be the name of one. */
+/** Names the job after its file, if that is a valid name. */
 function nameOf(out: string | undefined): string | null {
   if (out === undefined || out === standardOutput) return null;
   const name = basename(out, extname(out)).toLowerCase();
@@ -62,7 +62,7 @@ async function refuseExisting(out: string, force: boolean): Promise<void> {
   const there = await statIfThere(out);
   if (there === null) return;
   if (!there.isFile()) {
-    throw new RunvaultError("invalid_argument", "what is there is no regular file", {
+    throw new RunvaultError("invalid_argument", "the path exists and is not a regular file", {
       place: { file: out },
       hint: "Name another with --out; - is standard output.",
     });
@@ -86,11 +86,11 @@ function existing(out: string): RunvaultError {
   });
 }
 
-/** The address, as it was given; whether the environment gave it. */
+/** The address as given, and whether it came from the environment. */
 function addressOf({ url, gateway }: Values, { terminal }: Session): Address {
   const ofEnvironment = terminal.env.RUNVAULT_GATEWAY;
   const isFromEnvironment = url === undefined && gateway === ofEnvironment;
-  // an argument is closer at hand than a variable, but not than an option
+  // an argument beats the environment, but not an option
   if (url !== undefined && gateway !== undefined && gateway !== url && gateway !== ofEnvironment) {
     throw new RunvaultError("invalid_argument", "two gateways are named", {
       hint: "Give the address once, with or without --gateway.",
@@ -116,7 +116,7 @@ async function lookAt(values: GatewayValues, session: Session): Promise<GatewayL
   return await lookAtGateway(gateway, session.signal);
 }
 
-/** What the file is to hold. A text that the environment gave is never part of it, but the name of its variable. */
+/** The contents of the file. A value from the environment is never written, only the name of its variable. */
 function settingsOf(
   values: Values & Address & { readonly file: string; readonly name: string },
   { terminal: { env } }: Session,
@@ -133,7 +133,7 @@ function settingsOf(
     fromEnvironment(variable, value, meaning) ?? yamlText(value);
   const path = (variable: string, value: string, meaning: string) =>
     fromEnvironment(variable, value, meaning) ?? yamlText(pathFrom(folder, value));
-  // a { of a variable would open a map within another
+  // the { of a variable would open a map within a map
   const quoted = (written: string) => (written.startsWith("${") ? `"${written}"` : written);
 
   const url = isFromEnvironment
@@ -182,15 +182,15 @@ function settingsOf(
   };
 }
 
-/** A path as it is found from the job file's folder: one that was given whole stays whole. */
+/** A path relative to the job file's folder; absolute paths stay absolute. */
 function pathFrom(folder: string, path: string): string {
   if (path.startsWith("/")) return path;
   const from = relative(folder, resolve(path));
-  // a shell would take the one for a home, and YAML the other for nothing
+  // a shell would expand ~ to the home folder, and YAML would read it as null
   return from === "" ? "." : from.startsWith("~") ? `./${from}` : from;
 }
 
-/** What everybody sees of the budget, and what is other than usual. */
+/** The most important budget keys, and all that differ from their defaults. */
 function budgetText(values: Values): string {
   const { maxRps = 20, concurrency, retries } = values;
   const { connectTimeout, headersTimeout, idleTimeout, documentTimeout } = values;
@@ -210,7 +210,7 @@ function spanText(ms: number): string {
   return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
 }
 
-/** What was given on the command line may be nothing that a job file can have: then there is no file, and its words say why. */
+/** Checks that command line values are valid in a job file; otherwise throws and writes no file. */
 async function requireSound(text: string, file: string, { terminal: { env } }: Session): Promise<void> {
   const { faults } = await readJobText(file, text, { env });
   const wrong = faults.find(({ level }) => level === "error");
@@ -223,7 +223,7 @@ async function write(out: string, text: string, force: boolean): Promise<void> {
   const there = force ? await statIfThere(out) : null;
   try {
     if (there === null) await writeFile(out, text, { flag: "wx" });
-    // a link stays one
+    // a link stays a link
     else await replaceFile(await realpath(out), Buffer.from(text), there.mode & 0o777);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") throw existing(out);

@@ -4,11 +4,11 @@ import { dirname, join } from "node:path";
 import { cacheFolder } from "./user-folder.ts";
 
 /**
- * Has Node keep what it compiles, which halves the time to start. In the user's own folder: the one that Node would take
- * is in the temporary folder, where anyone could put code for others to run. Without such a folder nothing is kept.
+ * Has Node cache compiled code, which halves the start time. Uses the user's own folder: Node's default is in the
+ * temporary folder, where others could plant code. Without such a folder nothing is cached.
  */
 export function keepCompiled(env: NodeJS.ProcessEnv): void {
-  // whoever names a folder to Node has chosen
+  // the user has chosen another folder
   if (env.NODE_COMPILE_CACHE !== undefined) return;
   const own = cacheFolder(env);
   const folder = join(own, "compiled");
@@ -16,7 +16,7 @@ export function keepCompiled(env: NodeJS.ProcessEnv): void {
     for (const path of [dirname(own), own, folder]) makePrivate(path);
     if (isOwn(own) && isOwn(folder)) enableCompileCache(folder);
   } catch {
-    // a home that cannot be written to costs no more than the time
+    // an unwritable home only costs time
   }
 }
 
@@ -28,7 +28,7 @@ function makePrivate(folder: string): void {
   }
 }
 
-/** Whether it is a folder of this user in which nobody else can write. */
+/** Whether it is this user's folder and nobody else can write in it. */
 function isOwn(folder: string): boolean {
   const entry = lstatSync(folder);
   return entry.isDirectory() && entry.uid === process.getuid?.() && (entry.mode & 0o022) === 0;

@@ -6,13 +6,13 @@ export interface FailureOptions {
   readonly json: boolean;
   /** With stack and causes. */
   readonly debug: boolean;
-  /** A hint as it is told: with commands that work where this one does. */
+  /** Makes the commands in a hint work in this command's folders. */
   readonly hintText: (hint: string) => string;
-  /** Takes text for standard error; takes secrets out itself. */
+  /** Writes to standard error, after removing secrets. */
   readonly write: (text: string) => void;
 }
 
-/** Tells the user what went wrong, where, and what to do. Gives the exit status. Several errors at once are each told. */
+/** Reports what went wrong, where, and what to do; several errors one by one. Returns the exit status. */
 export function reportFailure(thrown: unknown, options: FailureOptions): number {
   if (thrown instanceof AggregateError && thrown.errors.length > 0) {
     return worstExit(thrown.errors.map((part: unknown) => reportFailure(part, options)));
@@ -39,7 +39,7 @@ export function reportFailure(thrown: unknown, options: FailureOptions): number 
   return status;
 }
 
-/** A signal's reason carries 143 in its status when it was a SIGTERM. */
+/** A signal's error carries status 143 if it was a SIGTERM. */
 function exitOf(error: RunvaultError): number {
   return error.code === "interrupted" && error.status === exit.terminated ? exit.terminated : error.exit;
 }
@@ -55,7 +55,7 @@ const placeWords: readonly (readonly [keyof ErrorPlace, string])[] = [
   ["column", "column"],
 ];
 
-/** What is known of a place, in one line. */
+/** A place in one line. */
 export function placeText(place: ErrorPlace): string {
   return placeWords
     .filter(([part]) => place[part] !== undefined)
@@ -63,10 +63,10 @@ export function placeText(place: ErrorPlace): string {
     .join(", ");
 }
 
-/** Text of several lines in which only the first begins a line, so that what is quoted in it is not taken for ours. */
+/** A text in which only the first line starts at the margin, so that quoted lines are not taken for ours. */
 function continued(text: string): string {
   const [first = "", ...rest] = text.split("\n");
-  // a database indents its lines by tabs
+  // databases indent with tabs
   const indented = rest.map((line) => `  | ${visible(line.replaceAll("\t", "  "))}`.trimEnd());
   return [visible(first), ...indented].join("\n");
 }

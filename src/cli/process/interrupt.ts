@@ -2,28 +2,28 @@ import { exit, RunvaultError } from "../../model/error.ts";
 import type { Terminal } from "../output/terminal.ts";
 
 export interface InterruptOptions {
-  /** Where the signals come from. */
+  /** The source of signals. */
   readonly signals: Terminal["signals"];
-  /** Told once, at the first signal, for people. */
+  /** Called once, at the first signal, with text for people. */
   readonly say: (text: string) => void;
-  /** One sentence on how to go on after a stop. */
+  /** How to continue after a stop, in one sentence. */
   readonly howToGoOn: string;
-  /** Ends the process by a signal that nobody listens to any more. */
+  /** Ends the process by a signal that no longer has a listener. */
   readonly endBy: Terminal["endBy"];
-  /** How long signals count as the first one: `timeout`, and npm on Ctrl-C, send two. Default 1,000. */
+  /** How long further signals count as the first one: `timeout`, and npm on Ctrl-C, send two. Default 1,000. */
   readonly repeatMs?: number;
 }
 
-/** The stop that SIGINT and SIGTERM ask for. */
+/** A stop requested by SIGINT or SIGTERM. */
 export interface Interrupt extends Disposable {
-  /** Aborts at the first signal, with an `interrupted` error whose status is 130 or 143 as its reason. */
+  /** Aborts at the first signal with an `interrupted` error, status 130 or 143. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Listens to SIGINT and SIGTERM until disposed: the first asks for a clean stop. A second later nobody listens any more,
- * so that the next one ends the process by the system's own hand: `process.exit` would wait for whatever still runs in
- * native threads, and while it waits no listener is called.
+ * Listens to SIGINT and SIGTERM until disposed. The first one asks for a clean stop. A second later the listeners are
+ * removed, so that the next one ends the process directly: `process.exit` would wait for native threads, and no
+ * listener runs meanwhile.
  */
 export function listenForInterrupt(options: InterruptOptions): Interrupt {
   const { signals, repeatMs = 1_000 } = options;
@@ -41,7 +41,7 @@ export function listenForInterrupt(options: InterruptOptions): Interrupt {
       return;
     }
     firstMs = performance.now();
-    // not ahead of signals that wait already: what was taken from the system and has no listener is lost
+    // not before signals that are already queued: one that was taken from the system and has no listener is lost
     setTimeout(() => setImmediate(leave).unref(), repeatMs).unref();
     const how =
       name === "SIGINT"
@@ -60,7 +60,7 @@ export function listenForInterrupt(options: InterruptOptions): Interrupt {
   return {
     signal: controller.signal,
     [Symbol.dispose]: () => {
-      // a repeat may still come while the command says how it ended
+      // a repeat may still come while the command prints how it ended
       if (firstMs === undefined) leave();
     },
   };

@@ -7,20 +7,20 @@ import { atMostEvery } from "../../serve/monitoring/at-most-every.ts";
 import { unwritable } from "./unwritable.ts";
 
 export interface LogFileOptions {
-  /** Told, at most once a minute, why lines cannot be written, and how many are lost once that is certain. */
+  /** Called at most once a minute with why lines cannot be written, and with how many are lost once that is certain. */
   readonly onError: (error: RunvaultError) => void;
-  /** Most bytes of lines that wait to be written; those beyond are lost. Default: 16 MiB. */
+  /** Most bytes of waiting lines; further lines are lost. Default: 16 MiB. */
   readonly mostWaitingBytes?: number;
 }
 
 const usualWaitingBytes = 16 * 1024 * 1024;
-/** How long a file that cannot be written is left alone. */
+/** Pause between attempts to write. */
 const retryMs = 1000;
 const failureToldMs = 60_000;
 
 /**
- * A file of lines that outlasts a full disk: what cannot be written waits, and is tried again every second, on the file
- * that has the name then. Whoever writes never waits and never fails, for what is logged matters more than its log.
+ * A file of lines that survives a full disk. Lines that cannot be written wait and are tried again every second, on
+ * whatever file has the name by then. Callers never wait and never fail, because the work matters more than its log.
  */
 export class LogFile implements AsyncDisposable {
   readonly #file: string;
@@ -32,11 +32,11 @@ export class LogFile implements AsyncDisposable {
   #retry: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   readonly #lines: Buffer[] = [];
-  /** The lines being written, from the first byte on that is not. */
+  /** The lines being written, from the first unwritten byte. */
   #batch: Buffer = Buffer.alloc(0);
   #waitingBytes = 0;
   #lost = 0;
-  /** Whether the file may have another name since it was opened. */
+  /** Whether the file may have been renamed since it was opened. */
   #isRenamed = false;
 
   private constructor(file: string, handle: FileHandle, options: LogFileOptions) {
@@ -51,7 +51,7 @@ export class LogFile implements AsyncDisposable {
     });
   }
 
-  /** Opens a file to append lines to. Throws where it cannot be opened. */
+  /** Opens a file to append lines to. Throws if it cannot be opened. */
   static async open(file: string, options: LogFileOptions): Promise<LogFile> {
     try {
       return new LogFile(file, await open(file, "a", privateFile), options);
@@ -71,7 +71,7 @@ export class LogFile implements AsyncDisposable {
     if (this.#retry === undefined) this.#writing ??= this.#writeWaiting();
   }
 
-  /** Goes on in the file that has the name now, which is made where there is none: what rotates logs has renamed the former. */
+  /** Continues in the file that has the name now, creating it if needed: log rotation has renamed the old one. */
   reopen(): void {
     this.#isRenamed = true;
     if (this.#retry === undefined) this.#writing ??= this.#writeWaiting();
@@ -80,7 +80,7 @@ export class LogFile implements AsyncDisposable {
   async #writeWaiting(): Promise<void> {
     try {
       for (;;) {
-        // a line that is begun ends where it began
+        // a line ends in the file in which it began
         if (this.#isRenamed && this.#batch.length === 0) {
           this.#isRenamed = false;
           const former = this.#handle;
@@ -90,7 +90,7 @@ export class LogFile implements AsyncDisposable {
         this.#handle ??= await open(this.#file, "a", privateFile);
         if (this.#waitingBytes === 0) break;
         if (this.#batch.length === 0) this.#batch = Buffer.concat(this.#lines.splice(0));
-        // a disk that is full may have taken a part: what goes on from there leaves the line whole
+        // a full disk may take only part of it: continuing there keeps the line whole
         const { bytesWritten } = await this.#handle.write(this.#batch);
         this.#batch = this.#batch.subarray(bytesWritten);
         this.#waitingBytes -= bytesWritten;
@@ -99,7 +99,7 @@ export class LogFile implements AsyncDisposable {
     } catch (error) {
       await this.#giveUpFor(error);
     } finally {
-      // in the turn in which nothing waits any more, or a line that comes meanwhile would stay
+      // in the same turn in which nothing waits any more, or a line that comes meanwhile would be stuck
       this.#writing = undefined;
     }
   }
@@ -107,7 +107,7 @@ export class LogFile implements AsyncDisposable {
   async #giveUpFor(error: unknown): Promise<void> {
     this.#failure = error;
     this.#tellFailure();
-    // closing fails too where writing did, and says nothing new
+    // after a failed write, closing fails too and adds nothing
     await this.#handle?.close().catch(() => {});
     this.#handle = undefined;
     this.#retry = setTimeout(() => {
@@ -133,7 +133,7 @@ export class LogFile implements AsyncDisposable {
     return { [Symbol.dispose]: () => void signals.off("SIGHUP", onHangup) };
   }
 
-  /** Tries what waits for the last time. */
+  /** Tries to write waiting lines one last time. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writing;
     clearTimeout(this.#retry);

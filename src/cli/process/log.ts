@@ -7,16 +7,16 @@ const require = createRequire(import.meta.url);
 
 export interface LogOptions {
   readonly format: LogFormat;
-  /** Least level shown: warn as a rule, debug when verbose, error when quiet. */
+  /** Least level shown: normally warn, debug when verbose, error when quiet. */
   readonly level: "debug" | "info" | "warn" | "error";
-  /** Takes whole lines, secrets already expected to be taken out by it. */
+  /** Writes whole lines, after removing secrets. */
   readonly write: (text: string) => void;
 }
 
-/** The logger of a command: pino's JSON lines, or the same as short text for people. */
+/** A command's logger: pino's JSON lines, or short text for people. */
 export function createLog(options: LogOptions): Logger {
   const { format, level, write } = options;
-  // most commands log nothing, and start without it
+  // loaded late: most commands log nothing
   const { pino } = require("pino") as typeof import("pino");
   return pino(
     {

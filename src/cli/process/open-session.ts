@@ -16,15 +16,15 @@ export interface SessionOptions {
   readonly terminal: Terminal;
   readonly scrubber: Scrubber;
   readonly signal: AbortSignal;
-  /** The folders that the command was given; null for one that takes none. */
+  /** The command's folders; null for a command that takes none. */
   readonly folders: Folders | null;
-  /** Takes text for standard error; takes secrets out itself. */
+  /** Writes to standard error, after removing secrets. */
   readonly write: (text: string) => void;
-  /** Told true when a bar takes the terminal's last line, false when it gave it back. */
+  /** Called with true when a bar takes the terminal's last line, with false when it releases it. */
   readonly onBar?: (up: boolean) => void;
 }
 
-/** What a command works with, by the options that every command has. */
+/** Builds a command's session from the options that every command has. */
 export function openSession(options: SessionOptions): Session {
   const { terminal, scrubber, signal, globals, folders, write, onBar } = options;
   const { json, quiet, verbose, debug, logFormat } = globals;
@@ -47,7 +47,7 @@ export function openSession(options: SessionOptions): Session {
     print: async (text) => {
       const clean = (terminal.hasColours ? visibleColouredLines : visibleLines)(text);
       if (!bar || !terminal.stdoutIsTerminal) return await terminal.out(clean);
-      // the bar's line is most likely on the same terminal; its own stream is told, in case it is not
+      // the bar is most likely on the same terminal; its own stream gets this, in case it is not
       terminal.err(leaveBarLine);
       try {
         return await terminal.out(clean);
@@ -72,7 +72,7 @@ export function openSession(options: SessionOptions): Session {
   };
 }
 
-/** How hints are told by a command that was given these folders. */
+/** Prepares hints for a command with these folders. */
 export function hintTextOf(folders: Folders | null, terminal: Terminal): (hint: string) => string {
   if (folders === null) return (hint) => hint;
   const command = commandsToCopy(folders, { terminal });

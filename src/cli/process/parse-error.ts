@@ -24,7 +24,7 @@ export function parseError(
   const former = unknown === undefined ? null : formerNameError(argv, unknown);
   if (former !== null) return former;
   const message = thrown.message.replace(/^error: /, "");
-  // the line before may end anywhere: it has words of the command line in it
+  // the text before it may end anywhere: it quotes the command line
   const [suggestion = "", near] = /\n\((Did you mean [^\n]*)\)$/.exec(message) ?? [];
   return new RunvaultError("invalid_argument", message.slice(0, message.length - suggestion.length), {
     cause: thrown,
@@ -36,7 +36,7 @@ export function parseError(
   });
 }
 
-/** The nearest of the words that an option or an argument may have, where it was given another. */
+/** The nearest allowed value of an option or argument, for a wrong one. */
 function meantChoice(message: string): string | null {
   const [, given, choices] =
     /(?:argument|command-argument value) '(.*)' is invalid.*\. Allowed choices are (.*)\.$/s.exec(message) ??

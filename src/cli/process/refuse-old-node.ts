@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { packageFile } from "../../model/package-file.ts";
 
-/** Whether this Node is older than the package needs, which is told. Works on any Node that knows modules. */
+/** Prints an error if this Node is too old, and returns whether it is. Works on any Node that knows modules. */
 export function refuseOldNode(): boolean {
   const { engines } = JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as {
     engines: { node: string };

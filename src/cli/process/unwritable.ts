@@ -1,6 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 
-/** Why a file that an option names cannot be opened for writing: the disk's trouble, or wrong usage. */
+/** The error for an option's file that cannot be opened for writing: a storage error or wrong usage. */
 export function unwritable(file: string, error: unknown): RunvaultError {
   const { code = "" } = error as NodeJS.ErrnoException;
   if (!wrongNames.has(code)) return RunvaultError.from(error, { place: { file } });
@@ -12,7 +12,7 @@ export function unwritable(file: string, error: unknown): RunvaultError {
   });
 }
 
-/** What is said of a path that no file can have, or that is something else's. */
+/** Explanations for paths that cannot be a file, or that belong to something else. */
 const wrongNames: ReadonlySet<string> = new Set([
   "ENOENT",
   "ENOTDIR",

@@ -2,7 +2,7 @@ import { byteText } from "../../model/text/byte-text.ts";
 import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 
-/** What was written to a file, for people or as JSON. */
+/** A written file, for people or as JSON. */
 export function writtenText(
   { file, rows, bytes }: { readonly file: string; readonly rows: number; readonly bytes: number },
   json: boolean,

@@ -8,7 +8,10 @@ import type { Session } from "../process/session.ts";
 import { profileCheckJson } from "./profile-check-json.ts";
 import { profileCheckText } from "./profile-check-text.ts";
 
-/** Holds a profile against its gateway and prints what was found. Throws all that is wrong with the profile's file. */
+/**
+ * Checks a profile against its gateway and prints the findings. Throws everything that is wrong with the profile's
+ * file.
+ */
 export async function checkAndTell(
   run: string | undefined,
   values: GatewayValues,

@@ -16,11 +16,11 @@ import { wrapLines } from "../output/wrap-lines.ts";
 
 interface Form extends Pick<GlobalValues, "quiet"> {
   readonly paint: Painter;
-  /** Characters a line; null where lines may have any length. */
+  /** Characters a line; null for lines of any length. */
   readonly columns: number | null;
 }
 
-/** A check of a profile for people: what the gateway answers, table by table, and last all that is wrong. */
+/** A profile check for people: the gateway's answers, table by table, and then all findings. */
 export function profileCheckText(check: ProfileCheck, form: Form): string {
   const findings = allFindings(check);
   const blocks = form.quiet
@@ -84,7 +84,7 @@ function tableText(table: TableCheck, form: Form): string {
   return parts.join("");
 }
 
-/** Most characters of a value where lines may be long. */
+/** Most characters of a value if lines may be long. */
 const longestValue = 40;
 
 function columnsText(columns: TableCheck["columns"], form: Form): string {
@@ -100,7 +100,7 @@ function columnsText(columns: TableCheck["columns"], form: Form): string {
   return table.replace(/^(?=.)/gm, "  ");
 }
 
-/** Cells whose values are cut so that a line fits; of a narrow terminal as far as they can be. */
+/** Cuts values so that a line fits, as far as possible on a narrow terminal. */
 function fitted(names: readonly string[], cells: readonly (readonly string[])[], width: number): string[][] {
   const widest = (at: number) => Math.max(names[at]!.length, ...cells.map((row) => row[at]!.length));
   const room = Math.max(24, width - widest(0) - widest(1) - 6);
@@ -112,7 +112,7 @@ function fitted(names: readonly string[], cells: readonly (readonly string[])[],
   ]);
 }
 
-/** Under the marks, texts begin at one place. */
+/** Texts after the marks start at the same column. */
 const markWidth = "not checked".length;
 
 function markedLine(mark: string, text: string, { paint, columns }: Form): string {

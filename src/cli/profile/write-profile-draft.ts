@@ -29,9 +29,9 @@ export async function writeProfileDraft(
   if (values.openapi !== undefined && values.descriptors !== undefined) {
     throw new RunvaultError(
       "invalid_argument",
-      "--openapi and --descriptors are of two ways to one gateway",
+      "--openapi and --descriptors describe two protocols of a gateway",
       {
-        hint: "Draft a profile by each, and put the second one's tables into the first.",
+        hint: "Draft a profile with each, and copy the second one's tables into the first.",
       },
     );
   }
@@ -72,14 +72,14 @@ export async function writeProfileDraft(
           descriptors: besideProfile(values.descriptors, folder),
         });
   if (warning !== undefined) session.log.warn(warning);
-  // a gateway may show what it was asked with
+  // a gateway may repeat the request's secrets
   const shown = session.scrubber.scrub(text);
   if (values.out === undefined || values.out === "-") {
     await session.print(shown);
     return exit.done;
   }
   try {
-    // a profile that somebody has worked on is never replaced
+    // an edited profile must never be overwritten
     await writeFile(values.out, shown, { flag: "wx" });
   } catch (thrown) {
     throw unwritable(values.out, thrown);
@@ -107,7 +107,7 @@ async function requireReadable(file: string): Promise<void> {
   }
 }
 
-/** A descriptor set, and its name from the folder of the new profile on. */
+/** A descriptor set, and its path relative to the new profile's folder. */
 function besideProfile(file: string, folder: string): RpcDraftRequest["descriptors"] {
   return { file: resolve(file), written: relative(folder, file).replaceAll(sep, "/") };
 }
@@ -129,7 +129,7 @@ async function readOpenApi(
   }
   const paths = openApiPaths(value);
   if (paths !== undefined) return paths;
-  throw new RunvaultError("invalid_argument", "--openapi: the file is no OpenAPI document", {
+  throw new RunvaultError("invalid_argument", "--openapi: the file is not an OpenAPI document", {
     place: { file },
     hint: "Give the JSON or YAML document that has the gateway's `paths`.",
   });

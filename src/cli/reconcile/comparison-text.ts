@@ -14,7 +14,7 @@ import { visible } from "../../model/text/visible-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 
 const usualColumns = 100;
-/** Fills that are shown of each kind; `--json` has more. */
+/** Most fills shown of each kind; `--json` has more. */
 const mostShown = 5;
 
 const words = {
@@ -23,12 +23,15 @@ const words = {
   "NOT COMPARED": "nothing differs, and not everything was compared",
 } as const;
 
-/** A comparison of two runs for people: what is only in one, how the rest differs, and what makes the difference in equity. */
+/**
+ * A comparison of two runs for people: what is only in one, how the rest differs, and the sources of the difference in
+ * equity.
+ */
 export function comparisonText({ against }: AgainstReport, columns: number | null): string {
   const { here, there, verdict, reasons, fills, equity, unpaired, notes } = against;
   const names = [here, there].map(({ instance, run }) => formatRun({ instanceId: instance, runId: run }));
   const width = Math.min(120, Math.max(80, columns ?? usualColumns));
-  // a table that is wider than the terminal is better cut by it than broken in its lines
+  // a terminal cuts a wide table more readably than wrapping does
   const told = (text: readonly string[]) => text.map((line) => wrapLines(visible(line), width));
   const lines = [`${names.join(" against ")}  ${verdict}: ${words[verdict]}`];
   for (const reason of reasons) lines.push(`  not compared: ${reason}`);
@@ -80,7 +83,7 @@ function deltaCells({ what, of, unit, different, n, quantiles }: FillDelta): str
   return [name.join(" "), `${grouped(different)} of ${grouped(n)}`, ...shown];
 }
 
-/** Nanoseconds with two decimals as seconds; all digits stay. */
+/** Nanoseconds as seconds; all digits stay. */
 function seconds(text: string): string {
   const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? [];
   const digits = whole.padStart(10, "0");

@@ -7,7 +7,7 @@ import { wrapLines } from "../output/wrap-lines.ts";
 
 const usualColumns = 100;
 
-/** A reconciliation for operators: a line a check, and then what breaks with the rows to look at. */
+/** A reconciliation for operators: a line per check, then the breaks with the rows to look at. */
 export function reconcileText({ runs }: ReconcileReport, columns: number | null): string {
   const text = runs.map(runText).join("\n");
   return wrapLines(text, Math.min(120, Math.max(80, columns ?? usualColumns)));

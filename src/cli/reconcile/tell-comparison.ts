@@ -8,7 +8,7 @@ import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";
 import { comparisonText } from "./comparison-text.ts";
 
-/** Where fills are matched by time, the furthest that one may be from the other. */
+/** Default maximum distance between fills that are matched by time. */
 const usualWithinMs = 5_000;
 
 /** Compares two runs, prints the report, and gives the exit status. */

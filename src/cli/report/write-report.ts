@@ -12,7 +12,7 @@ import { askedFigures } from "../metrics/asked-figures.ts";
 import type { ReportValues } from "../options/report-values.ts";
 import type { Session } from "../process/session.ts";
 
-/** Writes the page of the runs named, and says what was written. */
+/** Writes the page of the named runs, and prints the files written. */
 export async function writeReport(
   runs: readonly RunRef[],
   { out = pageOf(runs[0]!), specs, force, reconcile, ...values }: ReportValues,
@@ -26,7 +26,7 @@ export async function writeReport(
   return exit.done;
 }
 
-/** Where nothing says so: a name for the folder at hand, whatever the ids hold. */
+/** The default file name in the current folder, safe for any ids. */
 function pageOf(run: RunRef): string {
   return `${formatRun(run)
     .replace(/[^\p{L}\p{N}._-]+/gu, "-")

@@ -3,15 +3,15 @@ import { literal } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 
-/** What a command of the shell works on. */
+/** The state that shell commands change. */
 export interface ShellState {
   format: Format;
-  /** Where the next answer goes, and none after it. */
+  /** Where only the next answer goes. */
   out: { readonly file: string; readonly force: boolean } | null;
   timing: boolean;
 }
 
-/** What the shell does for a command, beside what the command does to the state. */
+/** What the shell does for a command, besides changes to the state. */
 export type ShellAction =
   | { readonly kind: "say"; readonly text: string }
   | { readonly kind: "sql"; readonly text: string }
@@ -19,11 +19,11 @@ export type ShellAction =
   | { readonly kind: "quit" };
 
 interface ShellCommand {
-  /** The first is the one of `.help`. */
+  /** `.help` shows the first. */
   readonly names: readonly string[];
   readonly argument?: string;
   readonly help: string;
-  /** `text` is what stands behind the name, without blanks around it. */
+  /** `text` is the rest of the line, trimmed. */
   run(text: string, state: ShellState): ShellAction;
 }
 
@@ -104,15 +104,15 @@ const commands: readonly ShellCommand[] = [
 
 export const commandNames: readonly string[] = commands.flatMap(({ names }) => names);
 
-/** What people type to leave any shell; no statement of SQL is one of these words. */
+/** Words that people type to leave any shell; no SQL statement is one of them. */
 const leaving = /^\s*(?:quit|exit)\s*;?\s*$/i;
 
-/** Whether a line is a command of the shell's own, where no statement has begun. */
+/** Whether a line is a command of the shell, if no statement has begun. */
 export function isShellCommand(line: string): boolean {
   return /^\s*[.\\]/.test(line) || leaving.test(line);
 }
 
-/** Does what a line says to the state. Throws `invalid_argument` for what it does not know. */
+/** Runs a shell command on the state. Throws `invalid_argument` for an unknown one. */
 export function runShellCommand(line: string, state: ShellState): ShellAction {
   if (leaving.test(line)) return { kind: "quit" };
   const [, name = "", text = ""] = /^\s*(\S+)\s*(.*?)\s*$/.exec(line) ?? [];
@@ -125,7 +125,7 @@ export function runShellCommand(line: string, state: ShellState): ShellAction {
   );
 }
 
-/** The form of the next answer: that of its file's name, where it tells one. */
+/** The format of the next answer: that of its file's name, if it has one. */
 export function formOf({ format, out }: ShellState): Format {
   return out === null ? format : (formatOf(out.file) ?? format);
 }

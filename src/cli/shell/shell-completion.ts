@@ -7,7 +7,7 @@ const keywords =
     " ",
   );
 
-/** What the last word of a line may go on as, and that word, for readline. `before` is the statement up to the line. */
+/** Completions of a line's last word, and that word, for readline. `before` is the statement before this line. */
 export function completed(line: string, before: string): [string[], string] {
   const command = /^\s*([.\\]\S*)(?:\s+(.*))?$/.exec(before.trim() === "" ? line : "");
   if (command !== null) {
@@ -26,7 +26,7 @@ export function completed(line: string, before: string): [string[], string] {
     return [starting([...viewColumns.keys()], word), word];
   }
   if (word === "") return [[], ""];
-  // columns of the tables that the statement names, or of all while it names none
+  // columns of the statement's tables, or of all if it names none yet
   const named = [...viewColumns].filter(([name]) => new RegExp(`\\b${name}\\b`, "i").test(before + line));
   const columns = named.length === 0 ? allColumns() : named.flatMap(([, own]) => own);
   const known = word === word.toLowerCase() ? keywords.map((keyword) => keyword.toLowerCase()) : keywords;

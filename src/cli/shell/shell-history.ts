@@ -5,29 +5,29 @@ import { isMissing } from "../../archive/storage/fsync-files.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { stateFolder } from "../process/user-folder.ts";
 
-/** Lines that were typed, of this shell and of those before it, in a file that only this user can read. */
+/** Typed lines of this shell and earlier ones, in a file that only this user can read. */
 export interface ShellHistory {
-  /** The newest first, as readline wants them. */
+  /** Newest first, as readline expects. */
   readonly lines: readonly string[];
   add(line: string): Promise<void>;
 }
 
-/** Lines that are remembered. */
+/** Most lines kept. */
 const mostLines = 1_000;
 
-/** A file larger than that is begun anew with the lines that are remembered. */
+/** A larger file is rewritten with only the kept lines. */
 const mostBytes = 1024 * 1024;
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_APPEND, O_TRUNC, O_NONBLOCK } = constants;
 const append = O_WRONLY | O_CREAT | O_APPEND;
 const anew = O_WRONLY | O_CREAT | O_TRUNC;
 
-/** Where the history is, by RUNVAULT_HISTORY or in the user's folder. */
+/** The path of the history: RUNVAULT_HISTORY, or in the user's folder. */
 export function historyFile(env: NodeJS.ProcessEnv): string {
   return env.RUNVAULT_HISTORY ?? join(stateFolder(env), "history");
 }
 
-/** Opens the history; one that cannot be read or written is told once, and is empty. */
+/** Opens the history. One that cannot be read or written is reported once, and is empty. */
 export async function openHistory(file: string, note: (text: string) => void): Promise<ShellHistory> {
   let works = true;
   const giveUp = (error: unknown) => {
@@ -39,7 +39,7 @@ export async function openHistory(file: string, note: (text: string) => void): P
     if (!works) return;
     try {
       await using handle = await openAtOnce(file, flags);
-      // a device takes everything and keeps nothing, as whoever names one wants it
+      // a device such as /dev/null discards the history on purpose
       if ((await handle.stat()).isFile()) await handle.chmod(0o600);
       await handle.writeFile(text);
     } catch (error) {
@@ -57,13 +57,13 @@ export async function openHistory(file: string, note: (text: string) => void): P
     .slice(-mostLines);
   if (text.length > mostBytes / 2) await write(lines.map((line) => `${line}\n`).join(""), anew);
   return {
-    // what stands in the file may have been put there by anything
+    // anything may have written to the file
     lines: lines.map(visible).reverse(),
     add: (line) => write(`${line}\n`, append),
   };
 }
 
-/** The end of the file, as much as counts; nothing of a device. Throws ENOENT as the system does. */
+/** The end of the file, as far as needed; empty for a device. Throws ENOENT as the system does. */
 async function lastOf(file: string): Promise<string> {
   await using handle = await openAtOnce(file, O_RDONLY);
   const found = await handle.stat();
@@ -71,11 +71,11 @@ async function lastOf(file: string): Promise<string> {
   const position = Math.max(0, found.size - mostBytes);
   const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(mostBytes), position });
   const text = buffer.toString("utf8", 0, bytesRead);
-  // the first line may have lost its beginning
+  // the first line may be cut
   return position === 0 ? text : text.slice(text.indexOf("\n") + 1);
 }
 
-/** Opens without waiting for anybody, as a FIFO has one wait for its other end. Throws where it is no file or device. */
+/** Opens without blocking, as a FIFO would. Throws if it is not a file or device. */
 async function openAtOnce(file: string, flags: number): Promise<FileHandle> {
   const handle = await open(file, flags | O_NONBLOCK, 0o600);
   const found = await handle.stat();

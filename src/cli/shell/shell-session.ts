@@ -10,10 +10,10 @@ import { formOf, isShellCommand, runShellCommand, type ShellState } from "./shel
 import { readSqlFile, type SqlText } from "./sql-text.ts";
 import { StatementReader } from "./statement-reader.ts";
 
-/** Files that read one another; a file that reads itself would go on for ever. */
+/** Most levels of nested files; a file that reads itself would never end. */
 const deepestRead = 8;
 
-/** What a shell does with its lines, wherever they come from. */
+/** Processes a shell's lines, from any source. */
 export class ShellSession {
   readonly #session: Session;
   readonly #runner: StatementRunner;
@@ -22,7 +22,7 @@ export class ShellSession {
   #running: AbortController | null = null;
   #hasQuit = false;
 
-  /** `goesOn`: an error ends nothing, as where a person types. */
+  /** `goesOn`: errors do not end the shell, as for a person who types. */
   constructor(runner: StatementRunner, session: Session, state: ShellState, goesOn: boolean) {
     this.#runner = runner;
     this.#session = session;
@@ -30,18 +30,21 @@ export class ShellSession {
     this.#goesOn = goesOn;
   }
 
-  /** Whether there was a command to leave. */
+  /** Whether a command asked to leave. */
   get hasQuit(): boolean {
     return this.#hasQuit;
   }
 
-  /** Stops the statement that is under way; false where there is none. */
+  /** Stops the current statement; false if there is none. */
   cancel(): boolean {
     this.#running?.abort();
     return this.#running !== null;
   }
 
-  /** Runs what a line ends. Gives the first status that is an error, and stops there, unless errors end nothing. */
+  /**
+   * Runs the statements that a line ends. Returns the first error status and stops there, unless the shell goes on
+   * after errors.
+   */
   async line(text: string, reader: StatementReader, file: string | null = null, depth = 0): Promise<number> {
     try {
       if (reader.isWithin || !isShellCommand(text)) return await this.#runAll(reader.add(text));
@@ -60,7 +63,7 @@ export class ShellSession {
     }
   }
 
-  /** Runs the statement that nothing ended. */
+  /** Runs the last, unterminated statement. */
   async end(reader: StatementReader): Promise<number> {
     return await this.#runAll(reader.end());
   }
@@ -91,7 +94,7 @@ export class ShellSession {
     const { signal, terminal } = this.#session;
     const { out, timing } = this.#state;
     const format = formOf(this.#state);
-    // one file has one answer
+    // a file gets one answer
     this.#state.out = null;
     const running = new AbortController();
     this.#running = running;

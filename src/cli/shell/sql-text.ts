@@ -6,13 +6,13 @@ import { unreadable } from "../../model/unreadable.ts";
 /** SQL and where it was read. */
 export interface SqlText {
   readonly text: string;
-  /** The file; null where it was typed. */
+  /** The file; null if it was typed. */
   readonly file: string | null;
   /** The line of the file in which it begins, from 1. */
   readonly line: number;
 }
 
-/** SQL longer than that is no statement that anyone wrote. */
+/** Longer SQL is not something that a person wrote. */
 export const mostSqlBytes = 1024 * 1024;
 
 export function sqlTooLong(file: string | null): RunvaultError {
@@ -68,13 +68,13 @@ async function readAll(stream: AsyncIterable<Buffer | string>, file: string): Pr
     if (bytes > mostSqlBytes) throw sqlTooLong(file);
     chunks.push(more);
   }
-  // editors put a mark ahead of the text, which is no part of it
+  // editors put a byte order mark before the text
   return Buffer.concat(chunks)
     .toString("utf8")
     .replace(/^\uFEFF/, "");
 }
 
-/** An error of a statement with the file and line that it is about, where the statement was read from a file. */
+/** Adds the file and line to a statement's error, if it was read from a file. */
 export function placedError(thrown: unknown, { file, line }: SqlText): unknown {
   if (!(thrown instanceof RunvaultError) || thrown.code !== "query_invalid" || file === null) return thrown;
   const told = /^LINE (\d+):/m.exec(thrown.message)?.[1];

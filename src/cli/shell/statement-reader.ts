@@ -1,19 +1,19 @@
 import { sqlParts } from "../../duckdb/sql-parts.ts";
 import { mostSqlBytes, type SqlText, sqlTooLong } from "./sql-text.ts";
 
-/** Statements that end with a semicolon, out of lines as they come; none is looked at again with each of its lines. */
+/** Splits lines into statements that end with a semicolon, without scanning a statement again for each of its lines. */
 export class StatementReader {
   readonly #file: string | null;
-  /** Parts of the statement in which nothing ends it. */
+  /** The scanned part of the statement, which nothing ends. */
   #seen = "";
-  /** What is behind them: lines that were not looked at, behind a part that is open, if there is one. */
+  /** The unscanned lines after it; they start with an open text or comment, if there is one. */
   #rest = "";
-  /** What would close that part, where no line has brought it yet. */
+  /** What closes the open part, if no line has brought it yet. */
   #closer: string | null = null;
   #isWithin = false;
-  /** Whether what was seen are comments and blanks alone. */
+  /** Whether the scanned part is only comments and blanks. */
   #isEmpty = true;
-  /** The line in which the text begins, and that which comes next; from 1. */
+  /** The line in which the text begins, and the next line; from 1. */
   #line = 1;
   #next = 1;
 
@@ -22,7 +22,7 @@ export class StatementReader {
   }
 
   /**
-   * Takes a line without its end. Gives the statements that it ends, without their semicolons. Throws `invalid_argument`
+   * Takes a line without its end. Returns the statements that it ends, without semicolons. Throws `invalid_argument`
    * for one that is too long, and drops it.
    */
   add(line: string): SqlText[] {
@@ -34,11 +34,11 @@ export class StatementReader {
     this.#rest += `${line}\n`;
     this.#isWithin ||= line.trim() !== "";
     if (this.#closer !== null && line.includes(this.#closer)) this.#closer = null;
-    // whatever is open, nothing but a semicolon ends a statement
+    // whatever is open, only a semicolon ends a statement
     return this.#closer === null && line.includes(";") ? this.#take() : [];
   }
 
-  /** Passes over a line that is no part of a statement. */
+  /** Skips a line outside of statements. */
   skip(): void {
     this.#next++;
     this.clear();
@@ -49,22 +49,22 @@ export class StatementReader {
     return this.#isWithin;
   }
 
-  /** What was begun and not ended. */
+  /** The unfinished statement. */
   get text(): string {
     return this.#seen + this.#rest;
   }
 
-  /** The last statement, which nothing ended; none where there are only comments. */
+  /** The last statement, if unterminated; none if there are only comments. */
   end(): SqlText[] {
     const ending = "\n;";
     this.#rest += ending;
     const found = this.#take();
     if (!this.#isWithin) return found;
-    // a text or a comment is open: DuckDB says so
+    // a text or comment is still open: DuckDB reports it
     return [...found, { text: this.text.slice(0, -ending.length), file: this.#file, line: this.#line }];
   }
 
-  /** Drops what was begun. */
+  /** Drops the unfinished statement. */
   clear(): void {
     this.#seen = "";
     this.#rest = "";

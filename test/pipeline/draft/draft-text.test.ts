@@ -138,7 +138,7 @@ describe("the instances of a new job file", () => {
 
   test("are those that have no name at all yet", () => {
     expect(draftText(settings, look)).toContain(
-      '\n  instances: ["*"] # the gateway has none yet; this takes those to come\n',
+      '\n  instances: ["*"] # the gateway has none yet; this matches all future ones\n',
     );
   });
 
@@ -153,7 +153,7 @@ describe("the instances of a new job file", () => {
     );
     expect(many((index) => `strat${index}`)).toContain('\n    - "strat*" # 5000 instances, 5000 runs\n');
     expect(many((index) => `${index}x`)).toContain(
-      '\n  instances: ["*"] # all 5000, and those to come: 0x, 1x, 2x, …\n',
+      '\n  instances: ["*"] # all 5000, and all future ones: 0x, 1x, 2x, …\n',
     );
     const long = draftText(settings, {
       ...look,
@@ -177,7 +177,7 @@ test("a new job file says which values the gateway's answer chose", async () => 
   expect(text).toContain('\n  # finished_status: [DONE, "\\u001b[31m"] # ');
   expect((await jobOf(text)).require).toBe("counted");
   expect(draftText(settings, { ...look, hasFacts: true, countsGrowing: false })).toContain(
-    "\nrequire: any # this gateway counts the rows of a whole run alone",
+    "\nrequire: any # this gateway counts only whole runs",
   );
   expect(draftText(settings, { ...look, hasFacts: false })).toContain(
     "\nrequire: any # this gateway does not",

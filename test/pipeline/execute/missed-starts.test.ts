@@ -25,7 +25,7 @@ test("a start during an execution is missed by the next one, and that which bega
     expect(await missed("01:00:01", "01:10:00")).toEqual([]);
     expect(await missed("02:00:01", "03:10:00")).toEqual([]);
     expect(await missed("04:00:01", "04:10:00")).toEqual([
-      "the start of 2040-01-10T03:00:00.000Z was missed: the execution before went on until 2040-01-10T03:10:00.000Z",
+      "the start of 2040-01-10T03:00:00.000Z was missed: the previous execution ran until 2040-01-10T03:10:00.000Z",
     ]);
     expect(await missed("07:00:01", "07:10:00")).toEqual([
       "the start of 2040-01-10T05:00:00.000Z was missed: nothing started the job then",

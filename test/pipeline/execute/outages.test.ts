@@ -21,7 +21,7 @@ test("a gateway that is out of service at the beginning is waited for", async ()
   const { exit: status, done } = await world.execute(file, { note });
   expect(status).toBe(exit.done);
   expect(done).toHaveLength(2);
-  expect(notes.join("\n")).toMatch(/is out of service, and waited for[\s\S]*answers again after/);
+  expect(notes.join("\n")).toMatch(/waiting for the gateway, which is unavailable[\s\S]*answers again after/);
 });
 
 test("so is one that goes out of service between runs: none of them fails for it", async () => {
@@ -73,9 +73,9 @@ test("an outage is one line, one more at each interval and one at its end, and i
   const pauses = { firstPauseMs: 10, longestPauseMs: 20, noteEveryMs: 50 };
   expect((await world.execute(file, { note, pauses })).exit).toBe(exit.done);
   expect(notes.map((text) => text.replace(/\d+ ms|[\d.]+ s/, "TIME").split(":")[0])).toEqual([
-    "the gateway is out of service, and waited for",
-    "the gateway is still out of service, after TIME",
-    "the gateway is still out of service, after TIME",
+    "waiting for the gateway, which is unavailable",
+    "the gateway is still unavailable after TIME",
+    "the gateway is still unavailable after TIME",
     "the gateway answers again after TIME",
   ]);
   hook.close();
@@ -84,7 +84,7 @@ test("an outage is one line, one more at each interval and one at its end, and i
     [1, 0],
     [0, 1],
   ]);
-  expect(messages[0]!.worse[0]!.text).toMatch(/^the gateway is out of service: .*maintenance/);
+  expect(messages[0]!.worse[0]!.text).toMatch(/^the gateway is unavailable: .*maintenance/);
 });
 
 // a page that a proxy shows with status 200 ended the night after half a second
@@ -98,7 +98,7 @@ test("a page of HTML with status 200 is waited for as a 503 is", async () => {
   );
   await new Promise<void>((resolve) => web.listen(port, "127.0.0.1", resolve));
   const note = (text: string) => {
-    if (!text.includes("waited for")) return;
+    if (!text.startsWith("waiting for the gateway")) return;
     web.closeAllConnections();
     web.close(() => void world.reopen());
   };

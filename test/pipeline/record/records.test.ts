@@ -198,8 +198,8 @@ describe("records are read", () => {
       [await text(5, `${line(5)}{"kind":"result","exit":"none"}\n`), /its last line is not valid/],
       [await text(6, "x".repeat(2_000_000)), /first line does not end/],
       [await text(7, `${line(7)}${"[".repeat(100_000)}\n`), /not JSON/],
-      [join(folder, "notes.txt"), /not named as a record/],
-      [join(layout.jobsDir, "Weekly"), /not named as a job/],
+      [join(folder, "notes.txt"), /not the name of a record/],
+      [join(layout.jobsDir, "Weekly"), /not the name of a job/],
       [join(layout.jobsDir, "linked"), /a symbolic link, not a folder/],
       [named(8), /a symbolic link, not a file/],
       [join(folder, "20220131T000000.000Z-0000000z.ndjson"), /a special file, not a file/],
@@ -253,7 +253,7 @@ describe("an execution", () => {
       code: "locked",
       exit: 6,
       message: expect.stringMatching(
-        new RegExp(`execution of nightly \\(pid ${process.pid} on .+\\) has been under way since 2022-01-03`),
+        new RegExp(`execution of nightly \\(pid ${process.pid} on .+\\) has been running since 2022-01-03`),
       ),
     });
     await using _other = await lockJob(layout, "weekly");

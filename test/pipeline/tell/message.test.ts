@@ -56,7 +56,7 @@ describe("a line for chats", () => {
     );
     const mended = { worse: [], mended: [unprovenFills], reminded: [failedJob], troubles: [] };
     expect(made(mended, createScrubber(), 0).text).toBe(
-      "runvault job nightly on vault-1 succeeded — mended, no longer true (1): fills of alpha-1/2022-01-01-001 is UNVERIFIED: the gateway " +
+      "runvault job nightly on vault-1 succeeded — resolved (1): fills of alpha-1/2022-01-01-001 is UNVERIFIED: the gateway " +
         "counts 12 rows more — still wrong (1): the job nightly ended with exit status 4",
     );
   });

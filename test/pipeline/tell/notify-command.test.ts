@@ -67,7 +67,7 @@ test("says who could not be told, why and what to do, and shows no address, with
       "webhook: failed: the webhook answered with status 403 (1 attempt)",
       "  hint: Check the variable ALERT_URL: the address may be wrong, or no longer valid.",
       "textfile: failed: the metrics file nightly.prom could not be written (ENOENT) (1 attempt)",
-      "  hint: Check metrics.textfile: its folder has to be there, and the user that runs the job has to be able to write to it.",
+      "  hint: Check metrics.textfile: its folder must exist, and the job's user must be able to write to it.",
       "",
     ].join("\n"),
   });
@@ -89,7 +89,7 @@ test("a Pushgateway gets no figures", async () => {
 
 test("nobody to be told is nothing to try", async () => {
   const told = await runInside(["check", await jobFile(""), "--test-notify"]);
-  expect(told).toEqual({ status: 0, stdout: "the job file names nobody who is to be told\n", stderr: "" });
+  expect(told).toEqual({ status: 0, stdout: "the job file has no notifiers\n", stderr: "" });
 });
 
 test("several files are refused: their results would be one text after another", async () => {

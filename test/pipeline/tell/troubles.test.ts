@@ -249,14 +249,14 @@ describe("what is said of it", () => {
     const told = { state: "UNVERIFIED", before: "COMPLETE", proof: null, rows: 1, accepted: false } as const;
     const run = line("r", "archived", {}, { tables: { fills: { ...told, error: known } } });
     expect(texts({ exit: 4, runs: [run], unproven: [unprovenOf("bars")] })).toEqual([
-      ["the job nightly ended with exit status 4", "`runvault jobs show` prints what came of each run."],
+      ["the job nightly ended with exit status 4", "`runvault jobs show` shows the result of each run."],
       [
         "fills of a/r is UNVERIFIED: the gateway counts 12 rows more",
-        "Ask it again. If the fault is known, `runvault maintain accept a/r fills --reason TEXT` keeps it as it is.",
+        "Ask it again. If the fault is known, `runvault maintain accept a/r fills --reason TEXT` accepts it.",
       ],
       [
         "bars of a/r is UNVERIFIED",
-        "The next execution tries it again. If the fault is known, `runvault maintain accept a/r bars --reason TEXT` keeps it as it is.",
+        "The next execution tries it again. If the fault is known, `runvault maintain accept a/r bars --reason TEXT` accepts it.",
       ],
     ]);
   });
