@@ -18,7 +18,7 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
       context.fault(
         ["rpc", "tables", table.name],
         "is a table that there is none of",
-        "Leave one of the two.",
+        "Remove one of the two.",
       );
     }
     if (own === "none" || (own === undefined && !overRpc)) continue;
@@ -71,7 +71,7 @@ export function secretsOf(
   return Object.entries(named).map(([name, { env, file }]): ProfileSecret => {
     const id = section === "headers" ? name.toLowerCase() : name;
     if (seen.has(id))
-      context.fault([...at, name], `is the header ${seen.get(id)}, too`, "Leave one of the two.");
+      context.fault([...at, name], `is the header ${seen.get(id)}, too`, "Remove one of the two.");
     seen.set(id, name);
     if (section === "headers") refuseName([...at, name], name, context);
     if (file === undefined) return { name, from: { env: env ?? "" } };

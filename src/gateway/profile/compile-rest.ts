@@ -167,7 +167,7 @@ function compileErrors(file: NonNullable<ProfileFile["errors"]>, context: Compil
   for (const word of Object.keys(errorWords) as ErrorWord[]) {
     for (const [index, code] of (file[word] ?? []).entries()) {
       if (codes.has(String(code))) {
-        context.fault(["errors", word, index], "is in two lists", "Leave one of the two.");
+        context.fault(["errors", word, index], "is in two lists", "Remove one of the two.");
       }
       codes.set(String(code), errorWords[word]);
       if (typeof code === "string" && file.code === undefined) {

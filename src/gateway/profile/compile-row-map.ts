@@ -160,7 +160,7 @@ function refuseInside(
           isSame
             ? `drops ${shown(whole.path)}, which ${part.what} takes`
             : `takes ${shown(whole.path)} whole, and ${part.what} takes ${shown(part.path)} inside it`,
-          isSame ? "Leave one of the two." : "Name the field inside it that is meant.",
+          isSame ? "Remove one of the two." : "Name the field inside it that is meant.",
         );
       }
     }

@@ -66,7 +66,7 @@ export function factFields(
       context.fault(
         [...at, "tables", word],
         `is the table that ${other} is already`,
-        "Leave one of the two.",
+        "Remove one of the two.",
       );
     }
     wordOf.set(name, word);

@@ -6,14 +6,14 @@ export interface FileFault {
   readonly level: "error" | "warning";
   /** The file as it was named; null for a `--set` that cannot be read. */
   readonly file: string | null;
-  /** From 1; both null where a `--set` or the whole file is at fault. */
+  /** From 1; both null if a `--set` or the whole file is at fault. */
   readonly line: number | null;
   readonly column: number | null;
   /** The `--set` whose value it is about, such as `--set recheck`; null for one of the file. */
   readonly set: string | null;
-  /** The key with dots, such as `gateway.budget.rps`; null where it is about no key. */
+  /** The key with dots, such as `gateway.budget.rps`; null if it is about no key. */
   readonly key: string | null;
-  /** What was written there; null where it is a secret, came from the environment, or is no single value. */
+  /** What was written there; null if it is a secret, came from the environment, or is no single value. */
   readonly text: string | null;
   readonly message: string;
   /** What to do, one sentence or two. */

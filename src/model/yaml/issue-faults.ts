@@ -165,7 +165,7 @@ function forExample(path: KeyPath, { schema, reference }: FileKind, so = "Write 
   return example === null ? reference : `${so}, for example \`${example}\`.`;
 }
 
-/** A key and its value as they may stand in a file, of a part of a list the whole list; null where there is no example. */
+/** A key and its value as they may stand in a file, of a part of a list the whole list; null if there is no example. */
 export function exampleOf(path: KeyPath, schema: JsonSchema): string | null {
   const last = path.at(-1);
   if (typeof last === "number") return exampleOf(path.slice(0, -1), schema);

@@ -11,7 +11,7 @@ export interface JsonSchema {
   readonly pattern?: string;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
-  /** What values of other keys have to be; false where there may be none. */
+  /** What values of other keys have to be; false if there may be none. */
   readonly additionalProperties?: JsonSchema | boolean;
   readonly items?: JsonSchema;
   readonly anyOf?: readonly JsonSchema[];
@@ -38,7 +38,7 @@ export function plainJsonSchema(of: z.ZodType, reused: "inline" | "ref" = "inlin
   return schema as JsonSchema;
 }
 
-/** What a schema says of the value at a path; undefined where it knows no such key. */
+/** What a schema says of the value at a path; undefined if it knows no such key. */
 export function schemaAt(schema: JsonSchema, path: readonly (string | number)[]): JsonSchema | undefined {
   const [step, ...rest] = path;
   if (step === undefined) return schema;

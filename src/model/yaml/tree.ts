@@ -41,7 +41,7 @@ export type TreeNode = MapNode | ListNode | ScalarNode;
 /** Something that is wrong with a file, before it is known which file. */
 export interface TreeFault {
   readonly place: Place;
-  /** Such as `gateway.budget.rps`; null where it is about no key. */
+  /** Such as `gateway.budget.rps`; null if it is about no key. */
   readonly key: string | null;
   /** What was written there, where it may be shown. */
   readonly text: string | null;
@@ -68,7 +68,7 @@ export function plainOf(node: TreeNode): unknown {
   }
 }
 
-/** What is at a path; undefined where nothing is. */
+/** What is at a path; undefined if nothing is. */
 export function nodeAt(root: TreeNode, path: KeyPath): TreeNode | undefined {
   let node: TreeNode | undefined = root;
   for (const step of path) {

@@ -14,7 +14,7 @@ import type { Entry, Place, TreeFault, TreeNode } from "./tree.ts";
 /** Deeper than any file of ours goes, and shallow enough for what goes through a tree by calling itself. */
 const deepest = 16;
 
-/** What a YAML text says: its tree, null where it has none that can be gone by, and what is wrong with it. */
+/** What a YAML text says: its tree, null if it has none that can be gone by, and what is wrong with it. */
 export interface ReadTree {
   readonly tree: TreeNode | null;
   readonly faults: readonly TreeFault[];
@@ -130,7 +130,7 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
           entries.set(name, { key: reading.placeOf(keyAt), value: child, ...isQuoted });
         } else if (document.errors.length === 0) {
           // to the parser, 1 and "1" are two
-          reading.fault(keyAt, `the key ${name} was given before`, "Leave one of the two.");
+          reading.fault(keyAt, `the key ${name} was given before`, "Remove one of the two.");
         }
       }
     }
@@ -160,7 +160,7 @@ const indentation = [
   "Indent with blanks: the same for all keys of a map, more for what belongs to a key.",
 ] as const;
 
-/** The name of the key that begins there, with a blank before it; nothing where it is none of plain letters. */
+/** The name of the key that begins there, with a blank before it; nothing if it is none of plain letters. */
 function keyFrom(text: string, at: number): string {
   const [name] = /^[\w-]{1,60}/.exec(text.slice(at, at + 60)) ?? [];
   return name === undefined ? "" : ` ${name}`;
@@ -180,7 +180,7 @@ function openingOf(document: Document, before: number): number {
 
 /** What the parser found, in our words: its own may have a part of the file in them. */
 function wordsFor(code: string, said: string, key: string): readonly [message: string, hint: string] {
-  if (code === "DUPLICATE_KEY") return [`the key${key} was given before`, "Leave one of the two."];
+  if (code === "DUPLICATE_KEY") return [`the key${key} was given before`, "Remove one of the two."];
   if (code === "MISSING_CHAR" && /quote$/.test(said)) {
     return ["these quotes are not closed", "Close them; inside single quotes, a quote is written twice."];
   }

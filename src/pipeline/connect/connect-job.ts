@@ -5,11 +5,11 @@ import { type ArchiveLook, lookAtArchive } from "./look-at-archive.ts";
 import { type LookMeans, lookAtRuns, type RunsLook } from "./look-at-runs.ts";
 import { lookAtTargets, type Target } from "./look-at-targets.ts";
 
-/** What a job file names, as it was found. */
+/** The state of everything that a job file names. */
 export interface ConnectedJob {
   readonly gateway: RunsLook["found"];
   readonly archive: Pick<ArchiveLook, "isUsable" | "freeBytes"> & {
-    /** The form of archive that is there; null where none is yet, or it cannot be read. */
+    /** The format of the archive; null if there is none yet, or it cannot be read. */
     readonly format: number | null;
   };
   readonly targets: readonly Target[];
@@ -18,9 +18,9 @@ export interface ConnectedJob {
 }
 
 /**
- * Looks whether all that a job file names is there and can be used: gateway, archive, and what is written and told. Asks
- * the gateway for its lists, and for facts of the first runs with work; writes nothing, and sends nothing to anybody else. What is wrong is in what it gives;
- * throws only when it is stopped.
+ * Checks that everything a job file names exists and can be used: gateway, archive, targets and notifiers. Asks the
+ * gateway for its lists, and for facts of the first runs with work; writes and sends nothing else. Problems are in the
+ * result; throws only when stopped.
  */
 export async function connectJob(file: JobFile, means: LookMeans): Promise<ConnectedJob> {
   const [targets, { look, runs }] = await Promise.all([

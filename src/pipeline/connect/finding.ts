@@ -4,13 +4,13 @@ import type { FileFault } from "../../model/yaml/file-fault.ts";
 import { type KeyPath, keyText } from "../../model/yaml/tree.ts";
 import type { JobFile } from "../file/job-files.ts";
 
-/** Something wrong with what a job file names, with the exit status that it leads to: none for a warning. */
+/** A problem with something that a job file names, and its exit status: none for a warning. */
 export interface Finding {
   readonly fault: FileFault;
   readonly exit: number;
 }
 
-/** Something that would keep the job, or a part of it, from being done. */
+/** A problem that stops the job or a part of it. */
 export function wrong(
   file: JobFile,
   path: KeyPath,
@@ -21,12 +21,12 @@ export function wrong(
   return { fault: faultOf(file, "error", path, message, hint), exit: status };
 }
 
-/** Something that keeps nothing from being done, and is seldom meant. */
+/** Something that stops nothing but is rarely intended. */
 export function doubtful(file: JobFile, path: KeyPath, message: string, hint: string): Finding {
   return { fault: faultOf(file, "warning", path, message, hint), exit: exit.done };
 }
 
-/** The same of an error; its hint is about options of commands unless it is known to be about a job file. */
+/** The same for an error. Its hint may name command line options, unless it was written for job files. */
 export function failed(file: JobFile, path: KeyPath, error: RunvaultError, hint: string): Finding {
   return wrong(file, path, error.message, hint, error.exit);
 }

@@ -7,17 +7,17 @@ import type { JobFile } from "../file/job-files.ts";
 import { type Finding, failed, wrong } from "./finding.ts";
 import { lookAtFolder } from "./look-at-folder.ts";
 
-/** A job's archive, as it is before an execution. */
+/** A job's archive before an execution. */
 export interface ArchiveLook {
-  /** Null where it is yet to be made, or cannot be used. */
+  /** Null if it does not exist yet or cannot be used. */
   readonly archive: Archive | null;
   readonly isUsable: boolean;
-  /** On the disk that has least room; null where that cannot be said. */
+  /** On the fullest disk; null if unknown. */
   readonly freeBytes: number | null;
   readonly findings: readonly Finding[];
 }
 
-/** Looks whether an archive can be opened or made, written to, and has room. Writes nothing. */
+/** Checks that an archive can be opened or created, written to, and has room. Writes nothing. */
 export async function lookAtArchive(file: JobFile): Promise<ArchiveLook> {
   const { archive: dir, scratch } = file.job;
   const findings: Finding[] = [];
@@ -54,8 +54,8 @@ export async function lookAtArchive(file: JobFile): Promise<ArchiveLook> {
   };
 }
 
-const usualHint = "Name an archive, or a folder that is empty or not there yet.";
-const accessHint = "Give the user that runs the job access to it, or name another.";
+const usualHint = "Name an archive, or a folder that is empty or does not exist yet.";
+const accessHint = "Give the job's user access to it, or name another.";
 
 /** Folders of the archive that the job could not write to. */
 async function unwritable(file: JobFile, dir: string): Promise<readonly Finding[]> {
@@ -81,7 +81,7 @@ async function roomOf(
       );
     return room.free;
   } catch {
-    // a folder that cannot be looked at is told already
+    // an unreadable folder is already reported
     return null;
   }
 }

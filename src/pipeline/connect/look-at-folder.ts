@@ -3,17 +3,19 @@ import { access, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { exit, RunvaultError } from "../../model/error.ts";
 
-/** What a folder is, for whoever wants to write into it. */
+/** A folder from the view of a writer. */
 export interface FolderLook {
-  /** False where it would have to be made first. */
+  /** False if it would must be created. */
   readonly isThere: boolean;
-  /** What keeps files from being made in it, or the folder itself from being made, in words; null where nothing does. */
+  /** Why it, or files in it, cannot be created, in words; null if they can. */
   readonly fault: string | null;
-  /** The exit status that this would lead to. */
+  /** The resulting exit status. */
   readonly exit: number;
 }
 
-/** Whether files can be made in a folder, or, where it is not there, in the nearest above it. Writes nothing. */
+/**
+ * Whether files can be created in a folder or, if it does not exist, in its nearest existing parent. Writes nothing.
+ */
 export async function lookAtFolder(folder: string): Promise<FolderLook> {
   let isThere = true;
   for (let at = folder; ; at = dirname(at)) {
@@ -29,7 +31,7 @@ export async function lookAtFolder(folder: string): Promise<FolderLook> {
         continue;
       }
       if (code === "ENOTDIR") return { isThere: false, fault: "is below a file", exit: exit.usage };
-      const fault = isThere ? `cannot be written to (${code})` : `cannot be made (${code})`;
+      const fault = isThere ? `cannot be written to (${code})` : `cannot be created (${code})`;
       return { isThere, fault, exit: RunvaultError.from(error).exit };
     }
   }

@@ -19,9 +19,9 @@ import { doubtful, type Finding, failed, wrong } from "./finding.ts";
 
 /** A job's gateway, and what it has of the job's runs. */
 export interface RunsLook {
-  /** Null where the gateway did not say. */
+  /** Null if the gateway did not answer. */
   readonly found: {
-    /** Instances of the gateway, whether the job takes them or not. */
+    /** All instances of the gateway, also those that the job leaves out. */
     readonly instances: number;
     readonly runs: number;
     readonly plans: Readonly<Partial<Record<RunPlan, number>>>;
@@ -35,7 +35,7 @@ export interface RunsLook {
 
 export type LookMeans = Pick<JobMeans, "clock"> & JobGatewayMeans;
 
-/** Asks a job's gateway for the lists that an execution begins with, and chooses the job's runs by them. */
+/** Asks a job's gateway for the lists with which an execution starts, and chooses the job's runs from them. */
 export async function lookAtRuns(
   file: JobFile,
   archive: Archive | null,
@@ -67,7 +67,7 @@ export async function lookAtRuns(
   }
 }
 
-/** Runs whose facts are asked for: the others count as these do on average. */
+/** Number of runs whose facts are requested; the others count as their average. */
 const mostAsked = 100;
 
 async function neededBytes(
@@ -89,21 +89,21 @@ async function neededBytes(
   return known === 0 ? null : Math.round((bytes / known) * pending.length);
 }
 
-/** Every instance that anything at the gateway names. */
+/** All instances of the gateway's lists. */
 async function namesOf(lists: RunLists, signal: AbortSignal): Promise<readonly string[]> {
   const names = new Set<string>();
   for (const listing of await lists.listings(signal)) {
     try {
       for (const { instanceId } of await lists.instances(listing, signal)) names.add(instanceId);
     } catch (thrown) {
-      // a transport without this list is told of by whoever compares the lists, where that matters
+      // an unsupported list is reported where the lists are compared, if it matters
       if (concernsAll(thrown)) throw thrown;
     }
   }
   return [...names].filter((name) => idFault(name) === null);
 }
 
-/** What the lists lack, each at the pattern that it is about. */
+/** Problems with the lists, each at the pattern that it is about. */
 function findingsOf(file: JobFile, { findings }: JobRuns, names: readonly string[]): Finding[] {
   const patterns = file.job.runs?.instances ?? [];
   return findings.flatMap(({ instanceId, error }) => {
@@ -121,13 +121,13 @@ function findingsOf(file: JobFile, { findings }: JobRuns, names: readonly string
     const near = isHidden ? null : nearestName(instanceId, names);
     const hint =
       near === null
-        ? "Correct the name, or take it out: a name without * and ? has to exist."
+        ? "Correct the name, or remove it: a name without * and ? must exist."
         : `Did you mean ${near}?`;
     return [wrong(file, path, message, hint, error.exit)];
   });
 }
 
-/** Patterns that stand for nothing now: most are misspelt. */
+/** Patterns without any match now: most are misspelt. */
 function unmatched(file: JobFile, { all }: JobRuns, names: readonly string[]): readonly Finding[] {
   const { runs } = file.job;
   if (runs === undefined) return [];
@@ -139,7 +139,7 @@ function unmatched(file: JobFile, { all }: JobRuns, names: readonly string[]): r
             file,
             ["runs", "instances", index],
             "no instance of the gateway matches it",
-            "`runvault runs --gateway URL` lists what there is; one that comes later will be taken.",
+            "`runvault runs --gateway URL` lists all; instances that come later will be included.",
           ),
         ],
   );
@@ -148,15 +148,15 @@ function unmatched(file: JobFile, { all }: JobRuns, names: readonly string[]): r
     doubtful(
       file,
       ["runs"],
-      "no run of the gateway is taken now",
-      "See whether instances, status, ended_within and exclude are what you mean; runs that come later will be taken.",
+      "no run of the gateway matches now",
+      "Check instances, status, ended_within and exclude; runs that come later will be included.",
     ),
   ];
 }
 
 const usualHint = "`runvault runs --gateway URL` lists what the gateway has.";
 
-/** Why the gateway could not be asked, at the key that has most to do with it. */
+/** Why the gateway could not be asked, at the most relevant key. */
 function failure(file: JobFile, error: RunvaultError): Finding {
   const { gateway } = file.job;
   const { code, place } = error;
@@ -171,7 +171,7 @@ function failure(file: JobFile, error: RunvaultError): Finding {
   if (ofFile !== undefined) {
     const why = (error.cause as NodeJS.ErrnoException | undefined)?.code;
     const message = why === undefined ? error.message : `the file cannot be read (${why})`;
-    return wrong(file, ofFile, message, "The user that runs the job has to be able to read it.", error.exit);
+    return wrong(file, ofFile, message, "The job's user must be able to read it.", error.exit);
   }
   switch (code) {
     case "unauthenticated":
@@ -179,7 +179,7 @@ function failure(file: JobFile, error: RunvaultError): Finding {
         ? wrong(
             file,
             ["gateway"],
-            "the gateway wants a token",
+            "the gateway requires a token",
             "Say where it is: `token: { file: PATH }` or `token: { env: NAME }`.",
             error.exit,
           )
@@ -187,7 +187,7 @@ function failure(file: JobFile, error: RunvaultError): Finding {
             file,
             ["gateway", "token"],
             "the gateway refuses the token",
-            "Put a valid one in its place, or see whether token_header is needed.",
+            "Replace it with a valid one, or check whether token_header is needed.",
             error.exit,
           );
     case "permission_denied":
@@ -195,7 +195,7 @@ function failure(file: JobFile, error: RunvaultError): Finding {
         file,
         ["gateway", "token"],
         error,
-        "Ask the gateway's operator what the token is allowed to see.",
+        "Ask the gateway's operator what the token may access.",
       );
     case "run_not_found":
     case "instance_not_found":

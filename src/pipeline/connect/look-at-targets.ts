@@ -10,11 +10,11 @@ import { type Finding, wrong } from "./finding.ts";
 import { lookAtFolder } from "./look-at-folder.ts";
 import { reachAddress } from "./reach-address.ts";
 
-/** Something that a job writes to, tells, or reads beside its gateway and archive. */
+/** Something that a job writes to, notifies, or reads besides its gateway and archive. */
 export interface Target {
   /** Such as `after.exports.0.out`. */
   readonly key: string;
-  /** How it is, in words. */
+  /** Its state, in words. */
   readonly words: string;
   readonly finding: Finding | null;
 }
@@ -24,7 +24,7 @@ export interface TargetMeans {
   readonly signal: AbortSignal;
 }
 
-/** Looks whether everything that a job writes to, tells or reads is there and can be used. Nothing is written or sent. */
+/** Checks that everything a job writes to, notifies or reads exists and can be used. Writes and sends nothing. */
 export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<readonly Target[]> {
   const { after, notify, metrics } = file.job;
   const { heartbeat, command } = notify;
@@ -62,7 +62,7 @@ function target(path: KeyPath, words: string, finding: Finding | null = null): T
   return { key: keyText(path), words, finding };
 }
 
-const accessHint = "Give the user that runs the job access to it, or name another place.";
+const accessHint = "Give the job's user access to it, or name another place.";
 
 async function lookAtExport(file: JobFile, one: JobExport, path: KeyPath): Promise<Target> {
   const isFile =
@@ -87,16 +87,16 @@ async function lookAtOut(
     const finding = wrong(
       file,
       path,
-      `a ${wanted} is needed, and there is a ${there} of this name`,
-      "Name another, or move away what is there.",
+      `a ${wanted} is needed, but a ${there} has this name`,
+      "Choose another name, or move it away.",
     );
     return target(path, `a ${there} is in its place`, finding);
   }
   const folder = isFile ? dirname(out) : out;
   const look = await lookAtFolder(folder);
   if (look.fault === null) {
-    const made = look.isThere ? "can be written" : "its folder will be made";
-    return target(path, there === "file" ? "is there, and can be replaced" : made);
+    const made = look.isThere ? "is writable" : "its folder will be created";
+    return target(path, there === "file" ? "exists and can be replaced" : made);
   }
   const fault = `${isFile ? "its folder" : "the folder"} ${look.fault}`;
   return target(path, fault, wrong(file, path, fault, accessHint, look.exit));
@@ -107,19 +107,16 @@ async function kindOf(path: string): Promise<"file" | "folder" | "pipe or device
     const found = await stat(path);
     return found.isDirectory() ? "folder" : found.isFile() ? "file" : "pipe or device";
   } catch {
-    // what else is wrong with it, its folder tells
+    // its folder reports any other problem
     return null;
   }
 }
 
-/** It is read, as a mistake in it would fail each night that commits a run. */
+/** It is read, because an error in it would fail every night that commits a run. */
 async function lookAtInstruments(file: JobFile, instruments: string, path: KeyPath): Promise<Target> {
   try {
     const { entries } = await readInstruments(instruments);
-    return target(
-      path,
-      `is there, and ${entries.length === 1 ? "1 entry" : `${entries.length} entries`} can be read`,
-    );
+    return target(path, `exists, with ${entries.length === 1 ? "1 entry" : `${entries.length} entries`}`);
   } catch (thrown) {
     const error = RunvaultError.from(thrown);
     const { line } = error.place;
@@ -131,11 +128,11 @@ async function lookAtInstruments(file: JobFile, instruments: string, path: KeyPa
 async function lookAtTextfile(file: JobFile, textfile: string): Promise<Target> {
   const path: KeyPath = ["metrics", "textfile"];
   if ((await kindOf(textfile)) === "folder") {
-    const finding = wrong(file, path, "there is a folder of this name", "Name a file.");
+    const finding = wrong(file, path, "a folder has this name", "Name a file.");
     return target(path, "a folder is in its place", finding);
   }
   const look = await lookAtFolder(dirname(textfile));
-  if (look.fault === null && look.isThere) return target(path, "can be written");
+  if (look.fault === null && look.isThere) return target(path, "is writable");
   const fault = look.isThere ? `its folder ${look.fault}` : "its folder does not exist";
   const hint = look.isThere
     ? accessHint
@@ -154,7 +151,7 @@ async function lookAtCommand(file: JobFile, program: string, { env }: TargetMean
     isThere = true;
     try {
       await access(place, constants.X_OK);
-      return target(path, "is there, and may be run");
+      return target(path, "exists and may be run");
     } catch (error) {
       if (RunvaultError.from(error).code === "internal") throw error;
     }
@@ -162,7 +159,7 @@ async function lookAtCommand(file: JobFile, program: string, { env }: TargetMean
   const fault = isThere ? "may not be run" : "was not found";
   const hint = isThere
     ? "Make it executable, with chmod +x, for the user that runs the job."
-    : "A program with a / in its name is looked for from the job file's folder on, others in PATH.";
+    : "A program with a / in its name is relative to the job file's folder; others are looked up in PATH.";
   return target(path, fault, wrong(file, path, `the program ${fault}`, hint));
 }
 
@@ -178,6 +175,6 @@ async function lookAtAddress(
   if (why === null) return target(path, "takes connections; nothing was sent");
   const fault = `the address does not take connections (${why})`;
   const hint =
-    "Check the address and the network; `runvault check FILE --test-notify` then sends a message that is a test.";
+    "Check the address and the network; `runvault check FILE --test-notify` then sends a test message.";
   return target(path, `no connection (${why})`, wrong(file, path, fault, hint, exit.gateway));
 }

@@ -37,13 +37,13 @@ export async function reachAddress(
     return await promise;
   } finally {
     limit.removeEventListener("abort", onAbort);
-    // what comes afterwards is of no interest
+    // later errors do not matter
     socket.on("error", () => {});
     socket.destroy();
   }
 }
 
-/** The proxy that requests to an address go through; null where there is none. This machine itself is asked directly. */
+/** The proxy for requests to an address; null for none. This machine itself is reached directly. */
 function proxyFor(url: URL, env: Readonly<Record<string, string | undefined>>): URL | null {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   if (isLoopback(host) || url.protocol.startsWith("smtp")) return null;

@@ -2,19 +2,19 @@ import type { InstanceEntry } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 
-/** A pattern of `runs.instances`, with what there is to say of it. */
+/** A pattern of `runs.instances`, with a comment. */
 export interface InstancePattern {
   readonly pattern: string;
   readonly remark: string;
 }
 
-/** A list that a person still reads, and that leaves a job file far below its greatest size. */
+/** A list that a person still reads, and far below a job file's greatest size. */
 const mostPatterns = 20;
 const mostCharacters = 4_000;
 
 /**
- * Patterns that match all of some instances: their names, or, of many, what groups of them begin with. Null where there are
- * too many even of these, or no instance at all: then `*` is the pattern.
+ * Patterns that match all of these instances: their names or, for many, their common beginnings. Null if there are too
+ * many even of those, or no instances: then `*` is the pattern.
  */
 export function instancePatterns(instances: readonly InstanceEntry[]): readonly InstancePattern[] | null {
   const byName = patternsOf(instances, ({ instanceId }) => patternOf(instanceId));
@@ -42,11 +42,11 @@ function remarkOf(pattern: string, instances: readonly InstanceEntry[]): string 
   const runs = count === 0 ? "no runs listed" : countText(count, "run");
   if (instances.length > 1) return `${instances.length} instances, ${runs}`;
   const [{ instanceId } = { instanceId: "" }] = instances;
-  // a pattern has no way to write these characters
+  // patterns cannot express these characters
   return /[*?]/.test(pattern) ? `${visible(instanceId.slice(0, 60))}: ${runs}` : runs;
 }
 
-/** The name of an instance as a pattern; `?` stands for each character that no pattern can have. */
+/** An instance's name as a pattern; `?` replaces each character that patterns cannot have. */
 function patternOf(instanceId: string): string {
   return instanceId
     .replaceAll("%", "%25")
@@ -54,7 +54,7 @@ function patternOf(instanceId: string): string {
     .replace(/[*?[\]{}\\!]/g, "?");
 }
 
-/** What an instance's name begins with, up to the first sign that parts words, or to its number. */
+/** The beginning of an instance's name, up to the first separator or its number. */
 function groupOf(instanceId: string): string {
   const [start = ""] = /^[^-_.:/ ]+[-_.:/ ]/.exec(instanceId) ?? /^.*?(?=\d+$)/s.exec(instanceId) ?? [];
   return start === "" || start === instanceId ? patternOf(instanceId) : `${patternOf(start)}*`;

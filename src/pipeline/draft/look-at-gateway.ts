@@ -2,27 +2,30 @@ import { concernsAll } from "../../extract/choose/named-runs.ts";
 import type { HistorySource, InstanceEntry, RunEntry } from "../../model/source.ts";
 import { idFault, shownId } from "../../model/text/id-fault.ts";
 
-/** What a gateway says of itself, as far as a job file depends on it. */
+/** What a job file needs to know about a gateway. */
 export interface GatewayLook {
   /** By name. */
   readonly instances: readonly InstanceEntry[];
-  /** Names of instances that no gateway can be asked for, as they may be shown. */
+  /** Names of instances that cannot be requested, safe to show. */
   readonly leftOut: readonly string[];
-  /** Whether it counts rows, so that an archive can be proven by counts; null where there was no run to ask about. */
+  /** Whether it counts rows, so that an archive can be proven by counts; null if there was no run to ask about. */
   readonly hasFacts: boolean | null;
-  /** Whether, where it counts rows, it also counts those of a run that goes on, up to a time. */
+  /** Whether it also counts the rows of a growing run up to a time. */
   readonly countsGrowing: boolean;
-  /** Whether finished runs have a mark that changes with their rows; null where there was none. */
+  /** Whether finished runs have a version that changes with their rows; null if there were none. */
   readonly hasVersions: boolean | null;
-  /** Words for what runs are that runvault does not know, sorted. */
+  /** Unknown words for the status of runs, sorted. */
   readonly unknownStatuses: readonly string[];
 }
 
-/** Whose runs are looked at: enough to tell what a gateway does, few enough to ask for. */
+/** Number of instances whose runs are requested: enough to see what a gateway does. */
 const mostAsked = 5;
 const knownStatuses = new Set(["RUNNING", "FINISHED", "FAILED"]);
 
-/** Asks a gateway what a job file for it depends on: its instances, runs of some, facts of one. Throws where no list is to be had. */
+/**
+ * Asks a gateway for what a job file depends on: its instances, some of their runs, facts of one. Throws if it has no
+ * list.
+ */
 export async function lookAtGateway(source: HistorySource, signal: AbortSignal): Promise<GatewayLook> {
   const listed = await source.instances(signal);
   const askable = listed
@@ -33,7 +36,7 @@ export async function lookAtGateway(source: HistorySource, signal: AbortSignal):
   for (const [at, instance] of askable.slice(0, mostAsked).entries()) {
     const own = (await askedFor(signal, () => source.runs(instance.instanceId, signal))) ?? [];
     runs.push(...own);
-    // a list of instances need not name their runs
+    // a list of instances may leave out their runs
     const runIds = new Set([...instance.runIds, ...own.map(({ runId }) => runId)]);
     instances[at] = { ...instance, runIds: [...runIds] };
   }
@@ -42,9 +45,9 @@ export async function lookAtGateway(source: HistorySource, signal: AbortSignal):
     (last, run) => (last === null || run.started > last.started ? run : last),
     null,
   );
-  // undefined where it could not be asked
+  // undefined if it could not be asked
   const facts = latest === null ? undefined : await askedFor(signal, () => source.facts(latest, {}, signal));
-  // by a profile, counts may be of a whole run alone
+  // with a profile, counts may cover only whole runs
   const within = { to: latest === null ? undefined : latest.started + 1n };
   const bounded =
     latest === null || facts == null || source.described === undefined
@@ -65,7 +68,7 @@ export async function lookAtGateway(source: HistorySource, signal: AbortSignal):
   };
 }
 
-/** An answer; undefined where one instance or run has none for reasons of its own. */
+/** An answer; undefined if this one instance or run has none. */
 async function askedFor<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();

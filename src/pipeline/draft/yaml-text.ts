@@ -1,18 +1,18 @@
 /**
- * A text as a value of a job file, in one line: without quotes where it needs none, else in double quotes, with escapes for
- * what is not seen. What looks like a variable in it stays as it is.
+ * A text as a one-line YAML value: plain if possible, else in double quotes with escapes for invisible characters. What
+ * looks like a variable stays as it is.
  */
 export function yamlText(text: string): string {
   const isPlain = plain.test(text) && !text.endsWith(":") && !words.test(text);
   return isPlain ? text : quoted(text.replaceAll("${", () => "$${"));
 }
 
-/** A value that the environment gives when the job runs. */
+/** A value from the environment of the running job. */
 export function yamlVariable(name: string): string {
   return `\${${name}}`;
 }
 
-/** Names, paths and addresses that YAML reads as texts, also within brackets. */
+/** Names, paths and addresses that YAML reads as text, also within brackets. */
 const plain = /^(?:[A-Za-z]|\.{0,2}\/)[\w./:-]*$/;
 const words = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
 

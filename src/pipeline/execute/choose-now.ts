@@ -9,17 +9,17 @@ import { executionsBefore } from "./execution-before.ts";
 import { type JobMeans, wantedProof } from "./job-means.ts";
 import { chooseJobRuns, type JobRuns } from "./job-runs.ts";
 
-/** The runs of a job as they are now. */
+/** The current runs of a job. */
 export interface ChosenNow {
   readonly runs: JobRuns;
   readonly lists: RunLists;
-  /** What there is to say of the gateway's clock; null where it is near enough to ours. */
+  /** A warning about the gateway's clock; null if it is close enough to ours. */
   readonly skew: string | null;
 }
 
 /**
- * Chooses the runs that an execution would be about, by the gateway's lists and the archive as it is; null is one that is yet
- * to be made. Writes nothing. Throws where no list is to be had.
+ * Chooses the runs that an execution would work on, by the gateway's lists and the archive (null if there is none yet).
+ * Writes nothing. Throws if no list is available.
  */
 export async function chooseNow(
   job: Job,

@@ -1,7 +1,7 @@
 import { durationText } from "../../model/text/duration-text.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 
-/** What there is to say of a gateway's clock; null where it is near enough to ours, or was not told. */
+/** A warning about a gateway's clock; null if it is close enough to ours, or unknown. */
 export function skewText(
   ours: Nanoseconds,
   theirs: Nanoseconds | undefined,

@@ -21,15 +21,15 @@ import type { JobMeans } from "./job-means.ts";
 import { patientGateway } from "./patient-gateway.ts";
 import { openStopClock } from "./stop-clock.ts";
 
-/** How long a gateway that is out of service is waited for where the job has no deadline. */
+/** How long to wait for an unavailable gateway if the job has no deadline. */
 const usualPatienceMs = 3_600_000;
 
-/** As `schedule.grace` is by default. */
+/** The default of `schedule.grace`. */
 const usualGraceMs = 300_000;
 
 /**
- * One execution of a job: plan, work, after, tell. Yields what happens as it happens, and gives the exit status. Its record
- * is begun before the first request. Throws what keeps it from beginning: `locked` where the same job is under way.
+ * One execution of a job: plan, work, after, notify. Yields events as they happen and returns the exit status. Its
+ * record begins before the first request. Throws if it cannot begin: `locked` if the same job is running.
  */
 export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerator<JobEvent, number> {
   const { job } = file;
@@ -51,7 +51,7 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
   using stop = openStopClock({ deadlineMs, graceMs, signal });
   yield { kind: "line", line: begin };
   step("record-begun");
-  // whoever is slow to hear of the start keeps nothing waiting
+  // a slow notifier must not delay the work
   const starting = tellStart(tellers);
   let telling = Promise.resolve();
   const execution = new Execution({ file, means, archive, record, stop, before, isNew, startedMs });
@@ -69,11 +69,11 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
     };
     yield* execution.work(patientGateway(opened, patience));
   } catch (thrown) {
-    // a token that is not there is told as whatever else goes wrong
+    // a missing token is reported like any other error
     yield* execution.ended(thrown);
   }
   yield* execution.after();
-  // each message in its order: what comes at the end is newer
+  // messages stay in order: the last one must be the newest
   await telling;
   yield* execution.told(await starting);
   const status = yield* execution.end(tellers);
@@ -83,7 +83,7 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
       now: new Date(Number(clock() / 1_000_000n)),
     });
   } catch (thrown) {
-    // the next execution tries it again
+    // the next execution tries again
     means.note(`old records of executions were not removed: ${RunvaultError.from(thrown).message}`);
   }
   return status;
@@ -92,7 +92,7 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
 /** An execution that has its job's lock and its record. */
 interface Begun extends AsyncDisposable {
   readonly archive: Archive;
-  /** Whether it made the archive. */
+  /** Whether it created the archive. */
   readonly isNew: boolean;
   readonly before: ExecutionsBefore;
   readonly record: OpenRecord;
@@ -135,7 +135,7 @@ async function beginning(
   }
 }
 
-/** Sends that the gateway has been out of service for long, or with null that it is back. */
+/** Notifies that the gateway has been unavailable for long or, with null, that it is back. */
 async function tellUnreachable(
   tellers: Tellers,
   { job }: JobFile,
@@ -146,14 +146,14 @@ async function tellUnreachable(
     error === null
       ? { message: "it answers again", hint: null, exit: 0 }
       : recordedError(error, { archive: job.archive }, scrubber);
-  const text = `the gateway is out of service: ${message}`;
+  const text = `the gateway is unavailable: ${message}`;
   await tellUnbegun(tellers, {
     ...{ job: job.name, key: "unreachable", tool, at: isoOf(clock()), exit, hint },
-    text: error === null ? "the gateway was out of service" : text,
+    text: error === null ? "the gateway was unavailable" : text,
   });
 }
 
-/** Tells of an execution that could not begin. Of one that is under way already, that one tells. */
+/** Notifies that an execution could not begin. If one is already running, that one notifies. */
 async function tellThatNot(
   tellers: Tellers,
   { job, path }: JobFile,

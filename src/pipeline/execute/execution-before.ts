@@ -6,33 +6,33 @@ import type { RunLine, Trouble } from "../record/job-record.ts";
 import { type FoundRecord, readRecords } from "../record/read-records.ts";
 import { keyOf } from "./job-runs.ts";
 
-/** What executions before say to the next one. */
+/** What the next execution needs from earlier ones. */
 export interface ExecutionsBefore {
   readonly history: JobHistory;
-  /** Those behind the last one that ended which ended without a result. */
+  /** Executions without a result, newer than the last one that ended. */
   readonly died: readonly FoundRecord[];
   /** What was wrong after the last one that ended. */
   readonly troubles: readonly Trouble[];
-  /** Whether the last one that worked failed with a run. */
+  /** Whether the last one that worked failed with this run. */
   failed(run: RunRef): boolean;
-  /** Runs on which it worked, and which it did not bring to a commit. */
+  /** Runs on which it worked without a commit. */
   readonly left: readonly RunRef[];
-  /** Whether it told that the gateway forgot it. */
+  /** Whether it reported that the gateway forgot the run. */
   toldGone(run: RunRef): boolean;
   /** When a run was last asked about, as far back as was read. */
   lastAsked(run: RunRef): Nanoseconds | null;
-  /** Up to which end runs were removed for want of room; null where none was. */
+  /** Runs that ended up to this were removed for lack of space; null if none were. */
   readonly removedUpTo: string | null;
-  /** Whether an export, by its name, was made from what has this fingerprint when it was last made. */
+  /** Whether an export was last made from data with this fingerprint. */
   isMadeOf(out: string, fingerprint: string): boolean;
 }
 
-/** Most records that are read as a whole. */
+/** Most records that are read in full. */
 const mostRecords = 64;
 
 /**
- * Reads the records of a job, back to an instant and at least to the last that came to work. By whoever executes it next,
- * ahead of its own record; or for a plan, to which a job that is under way looks like one that died.
+ * Reads a job's records, back to an instant and at least to the last execution that did work. For the next execution,
+ * before its own record; or for a plan, which sees a running job as one that died.
  */
 export async function executionsBefore(
   layout: Layout,
@@ -41,7 +41,7 @@ export async function executionsBefore(
   now: Nanoseconds,
 ): Promise<ExecutionsBefore> {
   const nowMs = Number(now / 1_000_000n);
-  // what is damaged among them is told by `runvault jobs`
+  // `runvault jobs` reports damaged records
   const history = await jobHistory(layout, job, () => {}, nowMs);
   const died: FoundRecord[] = [];
   let isEnded = false;
@@ -53,7 +53,8 @@ export async function executionsBefore(
   for await (const record of readRecords(layout, { job })) {
     if (isAhead(record, nowMs)) continue;
     if (record.result !== null) isEnded = true;
-    // by whoever has the job's lock: what looks like running is of a process with the same id, as in containers
+    // this process has the job's lock, so an apparently running one is another process with the same id, as in
+    // containers
     else if (!isEnded) died.push(record);
     if (++read > mostRecords || (worked !== null && parseTime(record.begin.at) < until)) break;
     const runs = new Map<string, RunLine>();
@@ -69,7 +70,7 @@ export async function executionsBefore(
       }
       if (line.kind === "after") removedUpTo ??= line.removedUpTo ?? null;
       if (line.kind !== "after" || line.what !== "export" || line.out === null) continue;
-      // two exports may have the same name in other folders
+      // two exports may have the same name in different folders
       if (line.fingerprint !== undefined)
         madeThen.set(line.out, (madeThen.get(line.out) ?? new Set()).add(line.fingerprint));
     }

@@ -64,28 +64,28 @@ export interface ExecutionInput {
   readonly record: OpenRecord;
   readonly stop: StopClock;
   readonly before: ExecutionsBefore;
-  /** Whether this execution made the archive. */
+  /** Whether this execution created the archive. */
   readonly isNew: boolean;
   readonly startedMs: number;
 }
 
-/** An execution whose record is begun: its steps, one after another, and what they come to. No step throws. */
+/** An execution with an open record: its steps, one after another, and their results. No step throws. */
 export class Execution {
   readonly #input: ExecutionInput;
   readonly #statuses: number[] = [];
   readonly #lines: RunLine[] = [];
   readonly #after: AfterLine[] = [];
-  /** What the archive holds of the job's runs, by now. */
+  /** The current state of the job's runs in the archive. */
   readonly #held = new Map<string, HeldRun>();
   readonly #results = new Map<RunResult, number>();
   #runs: JobRuns | null = null;
-  /** Why the gateway is out of service. */
+  /** Why the gateway is unavailable. */
   #outage: () => RunvaultError | null = () => null;
-  /** Null where the gateway could not be opened. */
+  /** Null if the gateway could not be opened. */
   #stats: PatientGateway["stats"] | null = null;
   /** What ended the whole execution. */
   #ended: RunvaultError | null = null;
-  /** What failed beside the runs, where nothing ended it. */
+  /** What failed apart from the runs, if nothing ended the execution. */
   #beside: RunvaultError | null = null;
   /** Whether the stop left something undone. */
   #isLeft = false;
@@ -155,7 +155,7 @@ export class Execution {
         }
         end = next.value;
       } finally {
-        // who stops listening leaves nothing under way
+        // nothing keeps running when the caller stops listening
         await working.return({ notTried: [], error: null });
       }
       const { notTried, error } = end;
@@ -184,7 +184,7 @@ export class Execution {
       failedBefore: before.failed,
       leftBefore: before.left,
       removedUpTo: before.removedUpTo,
-      // nothing has begun that could be finished
+      // nothing has begun yet that could be finished
       signal: AbortSignal.any([signal, stop.windDown]),
     });
     return { runs, lists, known };
@@ -214,7 +214,7 @@ export class Execution {
     };
   }
 
-  /** Takes up what became of a run. */
+  /** Records the result of a run. */
   async *#ran(run: JobRun, archived: ArchivedRun): AsyncGenerator<JobEvent, void> {
     const { file, means, stop, before } = this.#input;
     const wanted = wantedTables(file.job);
@@ -242,7 +242,7 @@ export class Execution {
     yield* this.#add(line);
   }
 
-  /** What is done behind the commits: nothing of it undoes them. */
+  /** Steps after the commits, none of which can undo them. */
   async *after(): AsyncGenerator<JobEvent, void> {
     const { file, means, archive, stop, before, record } = this.#input;
     const { verify, reconcile, reports, exports } = file.job.after;
@@ -295,7 +295,7 @@ export class Execution {
     if (exports.length > 0) means.step("exported-job");
   }
 
-  /** Does a step behind the commits, unless it is too late for it, and records what it came to. */
+  /** Does one step after the commits, unless time is up, and records its result. */
   async *#step(
     what: Pick<AfterLine, "what" | "out">,
     action: () => Promise<
@@ -346,12 +346,12 @@ export class Execution {
     yield* this.#add(line);
   }
 
-  /** Takes up what came of telling somebody. */
+  /** Records the results of notifications. */
   async *told(lines: readonly ToldLine[]): AsyncGenerator<JobEvent, void> {
     for (const line of lines) yield* this.#add(line);
   }
 
-  /** Tells how it ended, and adds the result; gives the exit status. */
+  /** Notifies about the end, and adds the result; returns the exit status. */
   async *end(tellers: Tellers): AsyncGenerator<JobEvent, number> {
     const { file, means, stop, before, record } = this.#input;
     const { job } = file;
@@ -407,7 +407,7 @@ export class Execution {
     };
   }
 
-  /** Takes up what ended the work as a whole. */
+  /** Records what ended the work as a whole. */
   async *ended(thrown: unknown): AsyncGenerator<JobEvent, void> {
     const { windDown } = this.#input.stop;
     const error = RunvaultError.from(thrown);
@@ -420,7 +420,7 @@ export class Execution {
     this.#ended ??= error;
   }
 
-  /** That the time is over says less than why nothing could be done in it. */
+  /** An outage explains more than the deadline that ended the wait for it. */
   #whyStopped(): RunvaultError {
     const reason = RunvaultError.from(this.#input.stop.windDown.reason);
     return reason.code === "deadline" ? (this.#outage() ?? reason) : reason;
@@ -435,7 +435,7 @@ export class Execution {
     this.#results.set(result, (this.#results.get(result) ?? 0) + runs);
   }
 
-  /** Adds a line to the record. A disk that does not take it ends nothing that is under way, and is told with the result. */
+  /** Adds a line to the record. A disk error does not stop the execution; the result reports it. */
   async *#add(line: Exclude<RecordLine, BeginLine>): AsyncGenerator<JobEvent, void> {
     yield { kind: "line", line };
     try {
@@ -456,7 +456,7 @@ export class Execution {
   }
 }
 
-/** A signal's reason carries 143 in its status when it was a SIGTERM. */
+/** A signal's error carries status 143 if it was a SIGTERM. */
 function statusOf(error: RunvaultError): number {
   return error.code === "interrupted" && error.status === exit.terminated ? exit.terminated : error.exit;
 }

@@ -19,24 +19,24 @@ import { jobInstruments } from "./job-instruments.ts";
 export interface JobExportInput {
   readonly archive: Archive;
   readonly one: JobExport;
-  /** Those of the job that are in the archive. */
+  /** The job's archived runs. */
   readonly runs: readonly RunRef[];
   /** When the execution began: `last` counts from here. */
   readonly began: Nanoseconds;
-  /** Whether the export was made from what has this fingerprint when it was last made. */
+  /** Whether the export was last made from data with this fingerprint. */
   readonly isMadeOf: (out: string, fingerprint: string) => boolean;
   readonly signal: AbortSignal;
   readonly step: (name: string) => void;
 }
 
-/** What an export came to, as the record keeps it, but for when. */
+/** The result of an export for the record, without its time. */
 export type Exported = Pick<AfterLine, "out" | "result" | "rows" | "fingerprint"> & {
   readonly error: RunvaultError | null;
 };
 
 /**
- * Makes an export of a job: built aside, and renamed. One that would have the rows that it has is left as it is. Whatever
- * fails is in what it gives: the archive is as it was.
+ * Makes an export of a job: written aside, then renamed. An up-to-date export is left as it is. Failures are in the
+ * result; the archive never changes.
  */
 export async function jobExport(input: JobExportInput): Promise<Exported> {
   const { archive, one, isMadeOf, began, signal, step } = input;
@@ -74,7 +74,7 @@ export async function jobExport(input: JobExportInput): Promise<Exported> {
     return { out, result: "done", rows, fingerprint, error: null };
   } catch (thrown) {
     const { code, message, hint, place, scope } = RunvaultError.from(thrown);
-    // hints of exports are about options of a command
+    // hints about exports name command line options
     const own = hint?.replaceAll("--out", "after.exports.N.out").replaceAll("--format", "format");
     const error = new RunvaultError(code, message.replaceAll("--out", "out"), {
       ...{ cause: thrown, place, scope },
@@ -84,7 +84,7 @@ export async function jobExport(input: JobExportInput): Promise<Exported> {
   }
 }
 
-/** The manifests as they are committed now, by instance and run; runs that were removed meanwhile have none. */
+/** The committed manifests by instance and run, without runs that were removed meanwhile. */
 async function manifestsOf({ archive, runs }: JobExportInput): Promise<readonly Manifest[]> {
   const found: Manifest[] = [];
   for (const run of runs) {
@@ -96,8 +96,8 @@ async function manifestsOf({ archive, runs }: JobExportInput): Promise<readonly 
 }
 
 /**
- * What an export's rows come from, and how they are chosen: the Parquet files that have any of them, by their hashes. A
- * window that moves changes nothing until it leaves rows behind.
+ * The sources of an export's rows and how they are chosen: hashes of all Parquet files with such rows. A moving time
+ * window changes nothing until rows drop out of it.
  */
 function fingerprintOf(
   archive: Archive,
@@ -142,7 +142,7 @@ function fingerprintOf(
         );
     }
   }
-  // only a window that ends within a file says which of its rows there are
+  // only a window that starts within a file affects which of its rows are included
   add(isCut ? from?.toString() : null);
   return hash.digest("hex");
 }

@@ -14,19 +14,19 @@ import { faultError } from "../../model/yaml/file-fault.ts";
 import type { JobFile } from "../file/job-files.ts";
 import type { Job } from "../file/job-schema.ts";
 
-/** What a job's gateway is opened with, beside its file. */
+/** What a job's gateway is opened with, besides its file. */
 export interface JobGatewayMeans extends SecretReading {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly scrubber: Scrubber;
   readonly retry: RetryPolicy;
-  /** Told, once each, what is remarkable of the gateway and no error. */
+  /** Called once for each notable fact about the gateway that is not an error. */
   readonly onNotice: (text: string) => void;
   readonly onRowBuffers?: (() => void) | undefined;
 }
 
 /**
- * Opens the gateway of a job file; nothing is sent yet. A token in a file is read again when the gateway refuses the one
- * before. Throws `invalid_argument` where a file that it names cannot be read.
+ * Opens the gateway of a job file; sends nothing yet. A token file is read again when the gateway refuses the old
+ * token. Throws `invalid_argument` if a named file cannot be read.
  */
 export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): Promise<Gateway> {
   const { gateway } = job;
@@ -72,7 +72,7 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
     : await openAdapter(gateway.adapter, options);
 }
 
-/** What the profile says, with the secrets that it names. Throws the first thing that is wrong with it. */
+/** The profile's settings, with its secrets. Throws its first error. */
 async function profileOf(
   { profile: file }: Job["gateway"],
   means: JobGatewayMeans,

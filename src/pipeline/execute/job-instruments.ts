@@ -1,7 +1,9 @@
 import { type InstrumentsFile, readInstruments } from "../../analytics/instruments/read-instruments.ts";
 import { RunvaultError } from "../../model/error.ts";
 
-/** The instruments file that a key of a job file names; null without one. The message names it, for records keep no place. */
+/**
+ * The instruments file at a key of a job file; null without one. Errors name the key, because records keep no paths.
+ */
 export async function jobInstruments(key: string, file: string | undefined): Promise<InstrumentsFile | null> {
   if (file === undefined) return null;
   try {

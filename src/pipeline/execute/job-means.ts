@@ -4,27 +4,27 @@ import type { TellersOptions } from "../tell/open-tellers.ts";
 import type { JobGatewayMeans } from "./job-gateway.ts";
 import type { Patience } from "./patient-gateway.ts";
 
-/** What an execution works with, beside its file. */
+/** What an execution works with, besides its file. */
 export interface JobMeans
   extends Pick<ArchiveRunsJob, "tool" | "step" | "watcher" | "wait">,
     JobGatewayMeans {
   readonly clock: () => Nanoseconds;
   /** Asks for an orderly end, as the deadline does. */
   readonly signal: AbortSignal;
-  /** In place of the file's deadline, in milliseconds. */
+  /** Replaces the file's deadline; in milliseconds. */
   readonly deadlineMs?: number | undefined;
-  /** Values given over those of the file, `KEY=VALUE`. */
+  /** Values that replace the file's, `KEY=VALUE`. */
   readonly set: readonly string[];
-  /** Told what comes of telling. */
+  /** Logs the results of notifications. */
   readonly log: TellersOptions["log"];
-  /** Told what people should know, though nothing is wrong. */
+  /** Prints notes for people about things that are not errors. */
   readonly note: (text: string) => void;
-  /** The pauses of waiting for a gateway, for tests. */
+  /** Pauses while waiting for a gateway, for tests. */
   readonly pauses?: Pick<Patience, "firstPauseMs" | "longestPauseMs" | "noteEveryMs"> | undefined;
 }
 
-/** The settings of a job that say what is proven enough. */
+/** The job's settings about sufficient proof. */
 export function wantedProof({ require }: { readonly require: "any" | "counted" | "hashed" }) {
-  // a row hash is wanted of nobody, and `recheck` of a job file asks facts, and streams no rows
+  // a job never asks for row hashes, and its `recheck` compares facts without streaming rows
   return { require, fingerprint: false, recheckBefore: null };
 }

@@ -30,52 +30,52 @@ import type { Job } from "../file/job-schema.ts";
 import type { RunPlan } from "../record/job-record.ts";
 import { attemptError } from "./attempt-error.ts";
 
-/** What the archive holds of a run, as far as a job needs to know. */
+/** The archived state of a run, as far as a job needs it. */
 export interface HeldRun {
   readonly generation: number;
-  /** By the tables that the job is about: the worst state, and each. */
+  /** The worst state among the job's tables, and the state of each. */
   readonly state: TableState;
   readonly tables: Readonly<Partial<Record<string, TableState>>>;
-  /** Whether the latest attempt at one of these went wrong, and nobody accepted that. */
+  /** Whether the latest attempt at one of them failed and nobody accepted that. */
   readonly isBehind: boolean;
-  /** Whether nothing more of it is to come: it is COMPLETE, but for what the operator accepted as it is. */
+  /** Whether it is finished: COMPLETE, apart from accepted tables. */
   readonly isSettled: boolean;
   readonly bytes: number;
-  /** Tables whose latest attempt proved nothing, with why. */
+  /** Tables whose latest attempt proved nothing, with the reasons. */
   readonly unproven: readonly HeldUnproven[];
-  /** Whether the run went on when it was archived; then rows of it come behind these. */
+  /** Whether the run was still growing when it was archived; then more rows follow. */
   readonly isOpen: boolean;
-  /** By table, proven rows. */
+  /** Proven rows by table. */
   readonly rows: Readonly<Partial<Record<string, number>>>;
 }
 
 export interface HeldUnproven {
   readonly table: TableName;
   readonly state: TableState;
-  /** Whether the operator keeps it as it is. */
+  /** Whether the operator accepted it. */
   readonly accepted: boolean;
   readonly error: RunvaultError | null;
 }
 
-/** A run that a job takes, or leaves as it is. */
+/** A run that a job works on, or leaves as it is. */
 export interface JobRun extends RunRef {
   readonly plan: RunPlan;
-  /** Null where nothing at the gateway names it any more. */
+  /** Null if the gateway no longer lists it. */
   readonly listed: RunDescription | null;
-  /** Null where the archive does not hold it. */
+  /** Null if it is not in the archive. */
   readonly held: HeldRun | null;
-  /** When the gateway forgets it; null where that is not known, or it goes on. */
+  /** When the gateway forgets it; null if unknown, or if it is still growing. */
   readonly expires: Nanoseconds | null;
 }
 
-/** Which runs a job is about, and what it is to do. */
+/** A job's runs, and what to do. */
 export interface JobRuns {
-  /** All of them: those that are left as they are as well. */
+  /** All runs, also those without work. */
   readonly all: readonly JobRun[];
-  /** Those with work, in the order in which they are taken. */
+  /** Runs with work, in order. */
   readonly work: readonly JobRun[];
   readonly findings: readonly ListFinding[];
-  /** Instances with work of which the archive holds nothing yet. */
+  /** Instances with work that are not in the archive yet. */
   readonly begun: readonly string[];
   /** The run that INSTANCE/latest of the job file is; null where the file has no such words. */
   readonly latest: RunRef | null;
@@ -84,26 +84,26 @@ export interface JobRuns {
 export interface ChooseJobRuns {
   readonly job: Job;
   readonly lists: RunLists;
-  /** Null where there is none yet. */
+  /** Null if there is none yet. */
   readonly archive: Archive | null;
-  /** The gateway's address, as manifests name it. */
+  /** The gateway's address, as manifests have it. */
   readonly source: string;
   readonly now: Nanoseconds;
   readonly asked: WantedProof;
-  /** When a run without a version was last asked about beside its manifest; null where that is not known. */
+  /** When a run without a version was last asked about, apart from its manifest; null if unknown. */
   readonly lastAsked: (run: RunRef) => Nanoseconds | null;
-  /** Whether the execution before failed with a run. */
+  /** Whether the previous execution failed with a run. */
   readonly failedBefore: (run: RunRef) => boolean;
-  /** Runs on which the execution before worked and of which it committed nothing. */
+  /** Runs that the previous execution worked on without committing anything. */
   readonly leftBefore: readonly RunRef[];
-  /** Up to which end runs were removed for want of room. */
+  /** Runs that ended up to this were removed for lack of space. */
   readonly removedUpTo: string | null;
   readonly signal: AbortSignal;
 }
 
 /**
- * Chooses the runs of a job by its file, the gateway's lists and the archive's manifests: no other request is made, and
- * nothing is written. Throws where no list is to be had.
+ * Chooses a job's runs by its file, the gateway's lists and the archive's manifests, without other requests; writes
+ * nothing. Throws if no list is available.
  */
 export async function chooseJobRuns(input: ChooseJobRuns): Promise<JobRuns> {
   const { job, archive, source } = input;
@@ -128,7 +128,7 @@ export async function chooseJobRuns(input: ChooseJobRuns): Promise<JobRuns> {
       const planned = await planOf(run, listed, manifest, wanted, input);
       if (planned !== null) all.push(planned);
     } catch (thrown) {
-      // a damaged manifest costs its own run alone
+      // a damaged manifest affects only its own run
       const error = RunvaultError.from(thrown);
       if (error.scope === "job") throw error;
       findings.push(listFailure(error, run.instanceId, [run.runId]));
@@ -139,12 +139,12 @@ export async function chooseJobRuns(input: ChooseJobRuns): Promise<JobRuns> {
   return { all, work, findings: firstOfMany(findings), begun: [...begun], latest };
 }
 
-/** The tables that a job is about. */
+/** The job's tables. */
 export function wantedTables({ tables: named }: Pick<Job, "tables">): readonly Table[] {
   return named === "all" ? tables : tables.filter(({ name }) => named.includes(name));
 }
 
-/** Every address at which the archive knows the gateway, and those that the file says are the same. */
+/** All addresses of the gateway, by the archive and by the file. */
 export async function addressesOf(
   { gateway }: Pick<Job, "gateway">,
   archive: Archive | null,
@@ -154,7 +154,7 @@ export async function addressesOf(
   return new Set([source, ...known, ...aliasesOf(gateway)]);
 }
 
-/** The other addresses of a gateway that its job file names, as manifests have them. */
+/** Other addresses of a gateway in its job file, in the form that manifests use. */
 export function aliasesOf({ source_alias }: Pick<Job["gateway"], "source_alias">): readonly string[] {
   return source_alias.map((address) => readAddress(address).label);
 }
@@ -175,7 +175,7 @@ async function byPatterns(
   held: HeldFiles,
   { lists, archive, now, job, leftBefore, removedUpTo, signal }: ChooseJobRuns,
 ): Promise<Chosens> {
-  // what is not kept would be removed again as soon as it is there
+  // runs beyond the retention would be removed again as soon as they arrive
   const { runs: kept } = job.keep;
   const within = [rules.ended_within, kept].flatMap((one) => (one === undefined ? [] : [one.ns]));
   const oldest = within.reduce((latest, ns) => (now - ns > latest ? now - ns : latest), -(1n << 63n));
@@ -193,11 +193,11 @@ async function byPatterns(
         if (isTaken(instanceId)) asked.add(instanceId);
       }
     } catch (thrown) {
-      // told, or thrown, by whoever compares the lists
+      // reported, or thrown, where the lists are compared
       if (concernsAll(thrown)) throw thrown;
     }
   }
-  // names are taken from these lists
+  // patterns are matched against these lists
   if (rules.instances.some(({ isExact }) => !isExact))
     findings.push(...(await instancesDoubts(lists, signal)));
   const only: string[] = [];
@@ -206,16 +206,16 @@ async function byPatterns(
     const of = await held.sourceOf(instanceId, addresses, findings);
     if (of === "other" && asked.has(instanceId))
       findings.push(listFailure(await foreignInstance(instanceId, held), instanceId, []));
-    // one of another gateway that this one does not name is none of the job's
+    // a run from another gateway that this one does not list is not the job's
     if (of !== "other") only.push(instanceId);
   }
   const there = archive === null ? null : { archive, addresses: [...addresses] };
   const found = await finishedRuns(lists, only, there, signal);
-  // a gateway forgets what is archived, run after run
+  // a gateway continually forgets archived runs
   findings.push(...found.findings.filter(({ lasts }) => lasts !== true));
 
   const runs: Chosen[] = [];
-  /** Manifests of what the gateway names. */
+  /** Manifests of runs that the gateway lists. */
   const named = new Set<string>();
   for (const { runs: ofInstance } of found.instances) {
     for (const { run: listed, standing, finished } of ofInstance) {
@@ -232,7 +232,7 @@ async function byPatterns(
       runs.push({ run, listed });
     }
   }
-  // what nothing at the gateway names any more; where a list failed, or may be cut, nobody can say that
+  // runs that the gateway no longer lists; unknown if a list failed or may be cut
   const isDoubtful = (instanceId: string) =>
     found.findings.some((one) => one.error !== null && (one.instanceId ?? instanceId) === instanceId);
   for (const instanceId of only.filter((one) => !isDoubtful(one))) {
@@ -277,12 +277,12 @@ async function isUnproven(
   return manifest !== null && !heldOf(manifest, wanted).isSettled;
 }
 
-/** Instances of the same name at two gateways would become one. */
+/** Instances with the same name at two gateways would be mixed up. */
 async function foreignInstance(instanceId: string, held: HeldFiles): Promise<RunvaultError> {
   return instanceOfOther(instanceId, await held.anySource(instanceId));
 }
 
-/** Why an instance cannot be archived: what the archive holds of it, or is about to hold, came from elsewhere. */
+/** Why an instance cannot be archived: its runs in the archive, or pending ones, came from another gateway. */
 export function instanceOfOther(instanceId: string, from: string | null): RunvaultError {
   return new RunvaultError(
     "history_identity_conflict",
@@ -295,7 +295,7 @@ export function instanceOfOther(instanceId: string, from: string | null): Runvau
   );
 }
 
-/** What the archive holds of a run, of the tables wanted. */
+/** The archived state of a run's wanted tables. */
 export function heldOf(manifest: Manifest, wanted: readonly Table[]): HeldRun {
   const own = wanted.flatMap(({ name }) => {
     const table = manifest.tables[name];
@@ -343,7 +343,7 @@ async function planOf(
   const held = manifest === null ? null : heldOf(manifest, wanted);
   const common = { ...run, listed, held };
   if (listed === null) {
-    // nothing of it was ever committed, or it was removed meanwhile
+    // never committed, or removed meanwhile
     if (held === null) return isLeft(run, input) ? { ...common, expires: null, plan: "gone" } : null;
     return { ...common, expires: null, plan: held.isSettled ? "unchanged" : "gone" };
   }
@@ -367,7 +367,7 @@ function isLeft({ instanceId, runId }: RunRef, { leftBefore }: ChooseJobRuns): b
   return leftBefore.some((run) => run.instanceId === instanceId && run.runId === runId);
 }
 
-/** Whether the gateway forgets a run before long, so that it has to be proven now. */
+/** Whether the gateway will soon forget a run, so that it must be proven now. */
 export function isExpiring(
   { expires }: Pick<JobRun, "expires">,
   { gateway: { keeps } }: Pick<Job, "gateway">,
@@ -376,7 +376,7 @@ export function isExpiring(
   return expires !== null && keeps !== undefined && expires - now <= keeps.ns / 4n;
 }
 
-/** When the tables wanted were last held against the source, the longest ago of them. */
+/** When the wanted tables were last compared with the source, the oldest of these times. */
 function checkedAt(manifest: Manifest, wanted: readonly Table[]): Nanoseconds | null {
   const times = wanted.flatMap(({ name }) => {
     const table = manifest.tables[name];
@@ -389,14 +389,14 @@ async function isHeldByOther({ layout }: Archive, run: RunRef): Promise<boolean>
   try {
     return (await lockHolder(layout, layout.lockFile(run))) !== null;
   } catch {
-    // whoever takes the lock is told what is wrong with it
+    // taking the lock reports what is wrong with it
     return false;
   }
 }
 
 /**
- * Those that would expire soonest, new ones oldest end first, changed ones, growing ones, those that failed last time, those
- * that another process has, and what the gateway forgot.
+ * In order: runs about to expire, new ones by their end, changed ones, growing ones, those that failed last time, those
+ * held by another process, and those that the gateway forgot.
  */
 function inOrder(all: readonly JobRun[], { failedBefore }: ChooseJobRuns): readonly JobRun[] {
   const rankOf = (run: JobRun): number => {
@@ -421,7 +421,7 @@ function inOrder(all: readonly JobRun[], { failedBefore }: ChooseJobRuns): reado
     .map(({ run }) => run);
 }
 
-/** How many runs are what. */
+/** Number of runs by plan. */
 export function countPlans({ all }: Pick<JobRuns, "all">): Partial<Record<RunPlan, number>> {
   const counts: Partial<Record<RunPlan, number>> = {};
   for (const { plan } of all) counts[plan] = (counts[plan] ?? 0) + 1;
@@ -433,7 +433,7 @@ export function keyOf({ instanceId, runId }: RunRef): string {
   return JSON.stringify([instanceId, runId]);
 }
 
-/** The manifests of an archive by their instances' folders; read only where something has to be known of them. */
+/** An archive's manifests by instance folder, read only when needed. */
 class HeldFiles {
   readonly #archive: Archive | null;
   readonly #folders: ReadonlyMap<string, readonly string[]>;
@@ -453,7 +453,7 @@ class HeldFiles {
     return this.#archive !== null && this.#files.has(this.#archive.layout.manifestFile(run));
   }
 
-  /** Whether anything is held of an instance. */
+  /** Whether the archive has anything of an instance. */
   hasAnyOf(instanceId: string): boolean {
     const folder = this.#archive?.layout.instanceFolder(instanceId);
     return folder !== undefined && this.#folders.has(folder);
@@ -464,13 +464,13 @@ class HeldFiles {
     return this.#archive !== null && files.has(this.#archive.layout.manifestFile(run));
   }
 
-  /** The instances whose names their folders tell. */
+  /** Instances whose names follow from their folders. */
   instances(): readonly string[] {
     const names = [...this.#folders.keys()].map((folder) => this.#archive?.layout.idOf(folder) ?? null);
     return names.filter((name) => name !== null);
   }
 
-  /** Whether what is held of an instance came from these addresses, or all of it from others; null where there is nothing. */
+  /** Whether an instance's archived runs came from these addresses, or all from others; null if there are none. */
   async sourceOf(
     instanceId: string,
     addresses: ReadonlySet<string>,
@@ -490,12 +490,12 @@ class HeldFiles {
     return null;
   }
 
-  /** Adds the file of a run's manifest to others. */
+  /** Adds the file of a run's manifest to the set. */
   addFile(files: Set<string>, run: RunRef): void {
     if (this.#archive !== null) files.add(this.#archive.layout.manifestFile(run));
   }
 
-  /** The runs of an instance that came from these addresses, but for those whose manifests are in these files. */
+  /** Runs of an instance from these addresses whose manifests are not in these files. */
   async runsBeside(
     files: ReadonlySet<string>,
     instanceId: string,

@@ -11,28 +11,28 @@ import type { Job } from "../file/job-schema.ts";
 import { takesRun } from "../file/takes-run.ts";
 import type { AfterLine } from "../record/job-record.ts";
 
-/** As `runvault gc` has it by default, in nanoseconds. */
+/** The default of `runvault gc`, in nanoseconds. */
 const graceNs = 86_400_000_000_000n;
 
 /** A run that the job does not keep. */
 export interface UnkeptRun extends RunRef {
-  /** Of its files on the disk, and of those that its manifest names. */
+  /** Of its files on disk, and of those that its manifest names. */
   readonly bytes: number;
   readonly committed: number;
-  /** When it ended, as `runvault rm --older-than` sees it. */
+  /** When it ended, by the rules of `runvault rm --older-than`. */
   readonly end: Nanoseconds;
-  /** Whether it has to go for want of room, though it is not old enough. */
+  /** Whether it must go for lack of space, although it is not old enough. */
   readonly forRoom: boolean;
 }
 
-/** Whether a job file says anything of how long runs are kept. */
+/** Whether a job file limits how long runs are kept. */
 export function hasRetention({ keep }: Pick<Job, "keep">): boolean {
   return keep.runs !== undefined || keep.disk !== undefined;
 }
 
 /**
- * The runs that `keep` of a job file does not keep, the oldest first: COMPLETE ones of this job and its gateway that are
- * too old, and of the others as many as bring the archive down to `keep.disk`. Removes nothing.
+ * Runs that exceed a job file's `keep`, oldest first: COMPLETE runs of this job and gateway that are too old, and then
+ * as many others as bring the archive below `keep.disk`. Removes nothing.
  */
 export async function unkeptRuns(
   archive: Archive,
@@ -62,7 +62,7 @@ export async function unkeptRuns(
   });
 }
 
-/** What came of it, as the record keeps it. */
+/** The result, as the record keeps it. */
 export type Kept = Pick<AfterLine, "removedUpTo"> & {
   readonly removed: NonNullable<AfterLine["removed"]>;
   readonly error: RunvaultError | null;
@@ -70,8 +70,8 @@ export type Kept = Pick<AfterLine, "removedUpTo"> & {
 };
 
 /**
- * Removes what is not kept, as `runvault rm` does, and then what no run needs any more, as `runvault gc` does. A run that
- * another process works on stays for the next execution. `removedUpTo` is what an execution before gave.
+ * Removes runs that are not kept, like `runvault rm`, and then unneeded files, like `runvault gc`. A run that another
+ * process is working on stays until the next execution. `removedUpTo` comes from an earlier execution.
  */
 export async function keepRuns(
   archive: Archive,
@@ -100,7 +100,7 @@ export async function keepRuns(
   const garbage = Object.values(removed).reduce((sum, { bytes }) => sum + bytes, 0);
   const newest = runs
     .filter(({ forRoom }) => forRoom)
-    // never before the end itself: the run would be fetched again
+    // rounded up: with an earlier time the run would be fetched again
     .map(({ end }) => isoOf(end + 999_999n))
     .concat(removedUpTo ?? [])
     .sort()

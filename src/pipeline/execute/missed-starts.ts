@@ -2,20 +2,20 @@ import { nextStarts } from "../file/cron.ts";
 import type { JobSchedule } from "../file/job-schema.ts";
 import type { EndedRecord, JobHistory } from "../record/job-history.ts";
 
-/** A start of a schedule that did not come to an execution. */
+/** A start of a schedule without an execution. */
 export interface MissedStart {
   readonly at: string;
   readonly why: string;
 }
 
-/** The most that are told: the last ones. */
+/** Most starts reported: the last ones. */
 const mostTold = 10;
-/** The most that are looked at: the starts of a month, once an hour. */
+/** Most starts examined: a month of hourly ones. */
 const mostStarts = 1_000;
 
 /**
- * The starts of a schedule between the execution before and this one, by the records alone: the last of them is what this
- * execution is for. Nothing where there was none before.
+ * Scheduled starts between the previous execution and this one, by the records alone; this execution serves the last of
+ * them. Empty if there was no previous one.
  */
 export function missedStarts(
   schedule: JobSchedule | undefined,
@@ -33,5 +33,5 @@ export function missedStarts(
 
 function whyMissed(start: Date, last: EndedRecord | null): string {
   if (last === null || start.getTime() > Date.parse(last.result.at)) return "nothing started the job then";
-  return `the execution before went on until ${last.result.at}`;
+  return `the previous execution ran until ${last.result.at}`;
 }

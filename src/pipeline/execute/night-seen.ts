@@ -16,17 +16,17 @@ export interface NightInput {
   readonly begin: BeginLine;
   readonly result: Omit<ResultLine, "troubles">;
   readonly lines: readonly RunLine[];
-  /** Null where it did not come that far. */
+  /** Null if it did not get that far. */
   readonly after: readonly AfterLine[] | null;
-  /** Null where no list came. */
+  /** Null if no list came. */
   readonly runs: JobRuns | null;
-  /** What the archive holds of each now. */
+  /** The archived state of each run after the execution. */
   readonly held: ReadonlyMap<string, HeldRun>;
   readonly before: ExecutionsBefore;
   readonly recorded: (error: RunvaultError) => RecordedError;
 }
 
-/** What an execution found out, for those who are told what changed. */
+/** The findings of an execution, for notifications. */
 export function nightSeen(input: NightInput): NightSeen {
   const { job, begin, result, lines, after, runs, held, before } = input;
   const { grownBytes } = before.history;
@@ -45,13 +45,13 @@ export function nightSeen(input: NightInput): NightSeen {
             forgotten: isoOf(expires!),
           })),
     disk: diskOutlook(result.freeBytes, [{ grownBytes: [result.grownBytes, ...grownBytes] }]),
-    // starts that come while it goes on are for the next one to tell of
+    // starts during the execution are for the next one to report
     missed: missedStarts(job.schedule, before.history, new Date(begin.at)),
     died: before.died.map(({ id, begin: { at } }) => ({ id, at })),
   };
 }
 
-/** The runs that the gateway forgets before long, and that are not proven. */
+/** Unproven runs that the gateway will soon forget. */
 export function expiringRuns(
   { all }: JobRuns,
   held: ReadonlyMap<string, HeldRun>,
@@ -61,7 +61,10 @@ export function expiringRuns(
   return all.filter((run) => isExpiring(run, job, now) && held.get(keyOf(run))?.isSettled !== true);
 }
 
-/** Which runs without a line an execution knows the standing of: those left as they are, and those that are none of its own. */
+/**
+ * For runs without a line: those whose state an execution knows, because it left them unchanged or they are not its
+ * own.
+ */
 function lookedBy({ runs, lines }: NightInput): (run: RunRef) => boolean {
   if (runs === null) return () => false;
   const failed = runs.findings.filter(({ error }) => error !== null);
@@ -87,7 +90,7 @@ function timeOf(at: string): Nanoseconds {
   return BigInt(Date.parse(at)) * 1_000_000n;
 }
 
-/** Free space of an archive's disk; null where that cannot be asked for. */
+/** Free space of an archive's disk; null if unknown. */
 export async function freeBytesOf(archive: Archive): Promise<number | null> {
   return await freeBytes(archive.dir).catch(() => null);
 }

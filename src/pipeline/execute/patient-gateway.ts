@@ -7,40 +7,39 @@ import { backoffMs } from "../../model/retry/retry-policy.ts";
 import type { RunListing } from "../../model/source.ts";
 import { durationText } from "../../model/text/duration-text.ts";
 
-/** How long a gateway that is out of service is waited for. */
+/** How long to wait for an unavailable gateway. */
 export interface Patience {
   /** Ends waiting. */
   readonly windDown: AbortSignal;
-  /** The longest wait for one gateway to come back, in milliseconds; null: until `windDown`. */
+  /** The longest single wait, in milliseconds; null: until `windDown`. */
   readonly longestMs: number | null;
-  /** Called when a wait begins, each quarter of an hour, and when it is over. */
+  /** Called when a wait begins, every quarter of an hour, and when it is over. */
   readonly note: (text: string) => void;
-  /** Called once a wait has taken `unreachableMs`, and with null when the gateway is back after that. */
+  /** Called once a wait has taken `unreachableMs`, and with null if the gateway then comes back. */
   readonly onUnreachable: (error: RunvaultError | null) => void;
   readonly unreachableMs: number;
   /** Time between two notes of one wait. Default: a quarter of an hour. */
   readonly noteEveryMs?: number | undefined;
-  /** Upper bounds of the pauses: the first, and any. Default: 5 s, doubled each time up to 5 min. */
+  /** Upper bounds of the first pause and of any. Default: 5 s, doubled each time up to 5 min. */
   readonly firstPauseMs?: number | undefined;
   readonly longestPauseMs?: number | undefined;
   /** Random numbers in [0, 1) for the pauses. Default Math.random. */
   readonly random?: (() => number) | undefined;
 }
 
-/** A gateway that is waited for. */
+/** A gateway whose outages are waited out. */
 export interface PatientGateway extends Gateway {
-  /** How often it was out of service. */
+  /** Number of outages. */
   readonly outages: number;
-  /** Why it was out of service when it was last waited for in vain; null where it came back. */
+  /** Why the last wait failed; null if the gateway came back. */
   readonly outage: RunvaultError | null;
 }
 
 /**
- * A gateway whose outages are waited for: it is out of reach, has too much to do, or answers 5xx or a page of HTML, whatever
- * it is asked. What
- * failed, all retries included, is held against something small that it is asked then: where it answers that, the failure is
- * the question's own, and thrown. Otherwise all that is asked of it waits, with growing pauses, until it answers again, and is
- * asked again. A wait that is over throws the error, which concerns the whole job then.
+ * Waits out a gateway's outages: it cannot be reached, is overloaded, or answers 5xx or an HTML page to everything.
+ * When a request has failed after all retries, a small request tests the gateway. If that is answered, the failure
+ * belongs to the first request and is thrown. Otherwise all requests wait, with growing pauses, until the gateway
+ * answers again, and are repeated. When a wait times out, its error concerns the whole job.
  */
 export function patientGateway(gateway: Gateway, patience: Patience): PatientGateway {
   const outage = new Outage(gateway, patience);
@@ -83,7 +82,7 @@ export function patientGateway(gateway: Gateway, patience: Patience): PatientGat
 class Outage {
   readonly #gateway: Gateway;
   readonly #patience: Patience;
-  /** The wait that is under way. */
+  /** The current wait. */
   #back: Promise<void> | undefined;
   count = 0;
   error: RunvaultError | null = null;
@@ -103,7 +102,7 @@ class Outage {
     }
   }
 
-  /** Rows that came are the caller's: what fails behind them is for the caller to ask again. */
+  /** Received rows are the caller's: after a later failure, the caller asks again. */
   async *rows(
     signal: AbortSignal | undefined,
     ask: () => AsyncIterable<Uint8Array>,
@@ -123,11 +122,11 @@ class Outage {
     }
   }
 
-  /** Returns once it makes sense to ask again. Throws what was thrown where it does not. */
+  /** Returns once repeating the request makes sense; otherwise throws the error. */
   async #untilBack(thrown: unknown, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
     if (!(thrown instanceof RunvaultError) || !isOutage(thrown)) throw thrown;
-    // of many that fail at once, one finds out why
+    // if many fail at once, one of them finds out why
     this.#back ??= this.#wait(thrown).finally(() => {
       this.#back = undefined;
     });
@@ -137,7 +136,7 @@ class Outage {
     try {
       await Promise.race([this.#back, left.promise]);
     } catch (error) {
-      // the answers to others are no errors of this one
+      // the answers to others are not errors of this one
       throw error instanceof NotOut ? thrown : error;
     } finally {
       signal?.removeEventListener("abort", leave);
@@ -154,19 +153,19 @@ class Outage {
       backoffBaseMs: firstPauseMs,
       backoffMaxMs: longestPauseMs,
       retryAfterMaxMs: longestPauseMs,
-      // half at least, for a pause of nothing is none
+      // at least half, because a pause of nothing is none
       random: () => 0.5 + random() / 2,
     };
     this.count++;
     this.error = error;
-    note(`the gateway is out of service, and waited for: ${error.message}`);
+    note(`waiting for the gateway, which is unavailable: ${error.message}`);
     let nextNote = noteEveryMs;
     let isTold = false;
     for (let failures = 1; ; failures++) {
       const waited = performance.now() - began;
       if (windDown.aborted || (longestMs !== null && waited >= longestMs)) throw error.concerning("job");
       if (waited >= nextNote) {
-        note(`the gateway is still out of service, after ${durationText(waited)}: ${error.message}`);
+        note(`the gateway is still unavailable after ${durationText(waited)}: ${error.message}`);
         nextNote = waited + noteEveryMs;
       }
       if (!isTold && waited >= unreachableMs) {
@@ -190,7 +189,7 @@ class Outage {
     }
   }
 
-  /** Whether it answers something small. What it refuses it has answered: that is for who asks to hear. */
+  /** Whether it answers a small request. A refusal is also an answer; the real request will get it too. */
   async #answers(): Promise<boolean> {
     try {
       await this.#gateway.instances(this.#patience.windDown);
@@ -205,5 +204,5 @@ function isOutage(error: RunvaultError): boolean {
   return error.retry === "again" || isHtmlPage(error);
 }
 
-/** The gateway answers: what failed is about what was asked. */
+/** The gateway answers: the failure belongs to the request. */
 class NotOut extends Error {}

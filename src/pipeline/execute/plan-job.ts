@@ -16,7 +16,7 @@ import { hasRetention, unkeptRuns } from "./keep-runs.ts";
 /** A run as an execution would take it, or leave it. */
 export interface PlannedJobRun extends RunRef {
   readonly plan: RunPlan;
-  /** Rows that would be fetched, and the disk that they take; null where the gateway does not say, or nothing is fetched. */
+  /** Rows to fetch and their disk space; null if the gateway does not say, or nothing is to be fetched. */
   readonly rows: number | null;
   readonly diskBytes: number | null;
   /** Why the gateway does not say. */
@@ -27,22 +27,22 @@ export type PlanJobEvent =
   | { readonly kind: "finding"; readonly finding: ListFinding }
   | { readonly kind: "planned"; readonly run: PlannedJobRun };
 
-/** What an execution would come to. */
+/** The totals of a planned execution. */
 export interface PlannedJob {
   readonly exit: number;
-  /** Runs by what they are. */
+  /** Number of runs by plan. */
   readonly counts: Readonly<Partial<Record<RunPlan, number>>>;
   readonly freeBytes: number;
   readonly neededBytes: number;
-  /** False where the disk has no room for it. */
+  /** False if the disk lacks room. */
   readonly fits: boolean;
-  /** Runs of the archive that `keep` would remove by now. */
+  /** Archived runs that `keep` would remove now. */
   readonly toRemove: { readonly runs: number; readonly bytes: number };
 }
 
 /**
- * What an execution would do now: all of its runs, those with work in the order in which they would be taken. Asks the
- * gateway for its lists, and for the facts of each run with work; writes nothing, and waits for nobody.
+ * What an execution would do now: all of its runs, those with work in order. Asks the gateway for its lists, and for
+ * the facts of each run with work; writes nothing and does not wait.
  */
 export async function* planJob(file: JobFile, means: JobMeans): AsyncGenerator<PlanJobEvent, PlannedJob> {
   const { job } = file;
@@ -93,7 +93,7 @@ function plannedRun({ instanceId, runId, plan }: JobRun): PlannedJobRun {
   return { instanceId, runId, plan, rows: null, diskBytes: null, error: null };
 }
 
-/** What a run takes by its facts, less what the archive holds of it: of one whose rows may have changed, all of them. */
+/** Disk space for a run by its facts, minus what the archive has; all of it if its rows may have changed. */
 export async function neededFor(
   run: JobRun,
   source: HistorySource,
@@ -109,7 +109,7 @@ export async function neededFor(
     let disk = 0;
     for (const table of wanted) {
       const there = Number(facts.get(table.name)?.rows ?? 0n);
-      // what is proven of a run that goes on stays, and what comes is behind it
+      // proven rows of a growing run stay, and new ones follow
       const here = run.held?.isOpen === true ? (run.held.rows[table.name] ?? 0) : 0;
       const more = Math.max(0, there - here);
       rows += more;

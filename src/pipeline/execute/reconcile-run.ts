@@ -9,12 +9,15 @@ import type { JobReconciliation } from "../file/job-schema.ts";
 import type { AfterLine } from "../record/job-record.ts";
 import { jobInstruments } from "./job-instruments.ts";
 
-/** What a reconciliation came to, as the record keeps it. */
+/** The result of a reconciliation for the record. */
 export type Reconciled = Required<Pick<AfterLine, "verdict" | "rows">> & {
   readonly error: RunvaultError | null;
 };
 
-/** Reconciles a run as `runvault reconcile` does. Books that do not balance are an error, `incomplete`; it throws what keeps them from being read. */
+/**
+ * Reconciles a run like `runvault reconcile`. Unbalanced books are an `incomplete` error; throws if they cannot be
+ * read.
+ */
 export async function reconcileRun(
   archive: Archive,
   run: RunRef,

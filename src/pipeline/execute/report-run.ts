@@ -11,7 +11,7 @@ import type { Trouble } from "../record/job-record.ts";
 import { jobInstruments } from "./job-instruments.ts";
 import type { JobMeans } from "./job-means.ts";
 
-/** Writes the page of a run, as `runvault report` does by default, and replaces the page of before. */
+/** Writes a run's page like `runvault report` with defaults, and replaces the old page. */
 export async function reportRun(
   archive: Archive,
   run: RunRef,
@@ -33,12 +33,12 @@ export async function reportRun(
   return { error: null };
 }
 
-/** `OUT/INSTANCE/RUN.html`: ids may hold what a file's name may not. */
+/** `OUT/INSTANCE/RUN.html`, with ids made safe for file names. */
 function pageOf(out: string, { instanceId, runId }: RunRef): string {
   return join(out, pathName(instanceId), `${pathName(runId)}.html`);
 }
 
-/** Runs whose page an execution before could not write. */
+/** Runs whose page an earlier execution could not write. */
 export function unreported(troubles: readonly Trouble[]): readonly RunRef[] {
   return troubles.flatMap(({ key, instance, run }) =>
     key.startsWith("after:report:") && instance !== null && run !== null

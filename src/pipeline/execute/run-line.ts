@@ -9,7 +9,7 @@ import type { RecordedError, RunLine, RunResult, TableLine } from "../record/job
 import { attemptError } from "./attempt-error.ts";
 import type { JobRun } from "./job-runs.ts";
 
-/** How errors are kept in the record of an execution. */
+/** Prepares errors for the record of an execution. */
 export type Recorded = (error: RunvaultError) => RecordedError;
 
 export interface RunLineInput {
@@ -18,12 +18,12 @@ export interface RunLineInput {
   readonly wanted: readonly Table[];
   readonly at: string;
   readonly isStopping: boolean;
-  /** Whether the execution before has told that the gateway forgot it. */
+  /** Whether the previous execution reported that the gateway forgot it. */
   readonly isToldGone: boolean;
   readonly recorded: Recorded;
 }
 
-/** What became of a run, as the record keeps it. */
+/** The result of a run, as the record keeps it. */
 export function runLine(input: RunLineInput): RunLine {
   const { run, archived, wanted, at, recorded } = input;
   const { instanceId, runId, plan } = run;
@@ -54,7 +54,7 @@ function resultOf({ run, archived, isStopping }: RunLineInput): RunResult {
     const isStopped = error?.code === "interrupted" || error?.code === "deadline";
     // waiting for a gateway ends with its error
     if (isStopped || (isStopping && error?.retry === "again")) return "stopped";
-    // planned as gone it is no news that nothing names it
+    // if planned as gone, it is no news that the gateway does not list it
     const isGone = error?.code === "run_not_found" || error?.code === "instance_not_found";
     if (isGone && run.plan === "gone") return "gone";
     return error?.code === "locked" ? "held" : "failed";
@@ -97,7 +97,7 @@ function tableLines(
   );
 }
 
-/** Why the latest attempt at a table proved nothing, by the state that it led to where no error did. */
+/** Why the latest attempt at a table proved nothing; described by its state if there was no error. */
 function recordedAttempt(table: TableManifest, recorded: Recorded): RecordedError | null {
   const error = attemptError(table);
   if (error === null) return null;

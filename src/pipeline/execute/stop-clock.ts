@@ -3,19 +3,19 @@ import { timerMs } from "../../model/retry/deadline.ts";
 import { durationText } from "../../model/text/duration-text.ts";
 
 export interface StopClockOptions {
-  /** How long the execution may take; null: no limit. */
+  /** Time limit of the execution; null for none. */
   readonly deadlineMs: number | null;
-  /** How long what has begun may take from then on, and after the caller's signal. */
+  /** Time limit for work in progress after that, or after the caller's signal. */
   readonly graceMs: number;
-  /** The caller's own wish to stop. */
+  /** The caller's stop. */
   readonly signal: AbortSignal;
 }
 
-/** When an execution has to end: first in good order, and then at once. */
+/** When an execution must end: first in an orderly way, then at once. */
 export interface StopClock extends Disposable {
   /** Aborts at the deadline, or with the caller's signal: nothing new begins, and fetching stops. */
   readonly windDown: AbortSignal;
-  /** Aborts `graceMs` later: all ends. */
+  /** Aborts `graceMs` later: everything ends. */
   readonly signal: AbortSignal;
 }
 

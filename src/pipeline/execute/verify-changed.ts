@@ -8,8 +8,8 @@ import type { RunRef } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 
 /**
- * Verifies runs as `runvault verify` does. What they lack to be proven they were reported with; here it is damage that
- * counts. Gives null where there is none, and throws what keeps the archive from being read.
+ * Verifies runs like `runvault verify`, but counts only damage: missing proof was already reported. Returns null if
+ * there is none; throws if the archive cannot be read.
  */
 export async function verifyChanged(
   archive: Archive,
@@ -32,6 +32,6 @@ export async function verifyChanged(
   const message = `${formatRun(worst.run)} is damaged: ${worst.why}${more}`;
   return new RunvaultError("archive_damaged", message, {
     place: { instance: instanceId, run: runId },
-    hint: `\`runvault verify --repair\` makes damaged Parquet again. ${usualHints.archive_damaged}`,
+    hint: `\`runvault verify --repair\` rebuilds damaged Parquet. ${usualHints.archive_damaged}`,
   });
 }

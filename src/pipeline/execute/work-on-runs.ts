@@ -12,19 +12,19 @@ import { heldOf, type JobRun, keyOf } from "./job-runs.ts";
 
 export type WorkEvent =
   | { readonly kind: "run"; readonly run: JobRun; readonly archived: ArchivedRun }
-  /** What failed beside the runs. */
+  /** A failure apart from the runs. */
   | { readonly kind: "error"; readonly error: RunvaultError };
 
 export interface WorkInput {
   readonly archive: Archive;
   readonly lists: RunLists;
   readonly known: KnownSource;
-  /** In the order in which they are taken. */
+  /** In this order. */
   readonly runs: readonly JobRun[];
   readonly wanted: readonly Table[];
   readonly asked: WantedProof;
   readonly how: ArchiveRunsJob;
-  /** How long runs that another process has are waited for, in milliseconds. */
+  /** How long to wait for runs that another process holds, in milliseconds. */
   readonly heldMs: number;
 }
 
@@ -34,12 +34,12 @@ export interface WorkEnd {
   readonly error: RunvaultError | null;
 }
 
-/** The first pause before runs that another process has are looked at again, and the longest. */
+/** The first and the longest pause between looks at runs that another process holds. */
 const pauses = { firstMs: 200, longestMs: 5_000 };
 
 /**
- * Archives the runs of a job, and tells of each once. Those that another process has come last, and are looked at again
- * until it is done with them, or their time is over: then they are told as `locked`.
+ * Archives a job's runs, and reports each once. Runs held by another process come last. They are checked repeatedly
+ * until that process is done, or until time is up: then they are reported as `locked`.
  */
 export async function* workOnRuns(input: WorkInput): AsyncGenerator<WorkEvent, WorkEnd> {
   const { how, heldMs } = input;
@@ -79,7 +79,7 @@ export async function* workOnRuns(input: WorkInput): AsyncGenerator<WorkEvent, W
       }
       notTried = next.value;
     } finally {
-      // who stops listening leaves nothing under way
+      // nothing keeps running when the caller stops listening
       await archiving.return([]);
     }
     if (held.length === 0 || ended !== null || stop.aborted) {
@@ -92,7 +92,7 @@ export async function* workOnRuns(input: WorkInput): AsyncGenerator<WorkEvent, W
       for (const one of held) yield { kind: "run", ...one };
       return { notTried, error: null };
     }
-    // one that is done is told of by a look at its lock, and nobody is told when that is free
+    // nothing announces a free lock, so its file is checked again and again
     await sleep(Math.min(pauseMs, leftMs), undefined, { signal: stop }).catch(() => {});
     const left: JobRun[] = [];
     for (const one of held) {
@@ -105,7 +105,7 @@ export async function* workOnRuns(input: WorkInput): AsyncGenerator<WorkEvent, W
   }
 }
 
-/** A run that another process committed meanwhile as this job wants it; null where it did not. */
+/** A run that another process committed meanwhile as this job wants it; null if it did not. */
 async function doneByOther(
   run: JobRun,
   archived: ArchivedRun,
@@ -123,7 +123,7 @@ async function doneByOther(
     const nothing = { resumedSegments: 0, steps: {}, tooNarrow: [], rows: 0, bytes: 0, warnings: [] };
     return { ...archived, error: null, outcome: { manifest, changed: false, ...nothing } };
   } catch (thrown) {
-    // told by whoever works on it
+    // whoever works on the run reports it
     if (RunvaultError.from(thrown).scope === "job") throw thrown;
     return null;
   }

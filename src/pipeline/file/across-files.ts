@@ -9,14 +9,14 @@ import {
   type TreeNode,
 } from "../../model/yaml/tree.ts";
 
-/** A file as far as others may be in its way. */
+/** What could conflict between this file and others. */
 export interface FileBeside {
   readonly file: string;
   readonly folder: string;
   readonly tree: TreeNode | null;
 }
 
-/** What is wrong with a file beside others, itself among them. */
+/** A conflict of a file with others, or with itself. */
 export interface FaultOfFile {
   readonly file: string;
   readonly fault: TreeFault;
@@ -28,13 +28,13 @@ interface Claim {
   readonly file: string;
   readonly path: KeyPath;
   readonly node: ScalarNode;
-  /** What is compared: a path as an absolute one. */
+  /** The compared form: a path is absolute. */
   readonly value: string;
 }
 
 /**
- * What job files take from each other: names, under which their records and figures are kept, and the files that they
- * write; also those that they would write into an archive. Of files with other errors as well.
+ * Finds conflicts between job files: equal job names (records and metrics are kept by name), equal output files, and
+ * outputs inside an archive. Also compares files with other errors.
  */
 export function uniqueFaults(files: readonly FileBeside[]): readonly FaultOfFile[] {
   const claims = files.flatMap(claimsOf);
@@ -67,7 +67,9 @@ function taken(claim: Claim, other: Claim): FaultOfFile {
     claim.file === other.file ? `in line ${line}` : `by ${other.file}:${line}`
   }`;
   const hint =
-    claim.what === "job name" ? "Give each job file a name of its own." : "Give each its own file or folder.";
+    claim.what === "job name"
+      ? "Give each job file a different name."
+      : "Give each a different file or folder.";
   return faultOf(claim, message, hint);
 }
 
@@ -94,7 +96,7 @@ function claimsOf({ file, folder, tree }: FileBeside): readonly Claim[] {
   ];
 }
 
-/** The text at a path that is one, and not empty. */
+/** The text at a path, if it is one and not empty. */
 function textAt(tree: TreeNode, path: KeyPath): ScalarNode | undefined {
   const node = nodeAt(tree, path);
   return node?.kind === "scalar" && typeof node.value === "string" && node.value !== "" ? node : undefined;

@@ -1,7 +1,7 @@
 import { Cron } from "croner";
 import { ZoneClock } from "./zone-clock.ts";
 
-/** The five fields, with what each may hold. */
+/** The five fields and their ranges. */
 const fields: readonly Field[] = [
   { name: "minute", from: 0, to: 59, names: [] },
   { name: "hour", from: 0, to: 23, names: [] },
@@ -23,7 +23,7 @@ interface Field {
   readonly names: readonly string[];
 }
 
-/** When a job starts: a cron expression, read on the clock of a time zone. */
+/** When a job starts: a cron expression in a time zone. */
 export interface Cronjob {
   readonly cron: string;
   /** IANA name. */
@@ -31,8 +31,8 @@ export interface Cronjob {
 }
 
 /**
- * What is wrong with a cron expression, in words; null where nothing is. Five fields of numbers, names of months and days,
- * `*`, lists, ranges and steps: what every scheduler reads alike.
+ * What is wrong with a cron expression, in words; null if nothing is. It has five fields of numbers, names of months
+ * and days, `*`, lists, ranges and steps, which all schedulers read alike.
  */
 export function cronFault(text: string): string | null {
   const parts = text.trim().split(/\s+/);
@@ -51,21 +51,21 @@ export function cronFault(text: string): string | null {
 
 function itemFault(item: string, field: Field): string | null {
   const [, range = "", step] = /^([^/]*)(?:\/(.*))?$/.exec(item) ?? [];
-  // of the week there are seven days: one of them has two numbers
+  // a week has seven days: Sunday has two numbers
   const size = Math.min(field.to - field.from + 1, field.names[0] === "SUN" ? 7 : 60);
   if (step !== undefined && !(/^\d{1,2}$/.test(step) && Number(step) >= 1 && Number(step) <= size)) {
-    return `has a wrong step in its ${field.name}: a step is a number from 1 to ${size} behind the slash`;
+    return `has a wrong step in its ${field.name}: a step is a number from 1 to ${size} after the slash`;
   }
   if (range === "*") return null;
   if (step !== undefined && !range.includes("-")) {
-    return `has a step behind a single ${field.name}: write * or a range before the slash`;
+    return `has a step after a single ${field.name}: write * or a range before the slash`;
   }
   const ends = range.split("-").map((end) => numberOf(end, field));
   if (ends.length > 2 || ends.some((end) => Number.isNaN(end) || end < field.from || end > field.to)) {
     const named = field.names.length === 0 ? "" : ` or ${field.names[0]} to ${field.names.at(-1)}`;
     return `has a wrong ${field.name}, which is ${field.from} to ${field.to}${named}`;
   }
-  // croner takes it for 7 there, and others for 0
+  // croner takes it for 7 there, others take it for 0
   if (/-SUN$/i.test(range)) return "has a range that ends with SUN: write 7 for the Sunday at its end";
   return ends[0]! > (ends[1] ?? ends[0]!)
     ? `has a range in its ${field.name} that ends before it begins`
@@ -78,15 +78,15 @@ function numberOf(end: string, field: Field): number {
   return /^\d{1,2}$/.test(end) ? Number(end) : Number.NaN;
 }
 
-/** What a field of a cron expression comes to. */
+/** The meaning of one field. */
 export interface CronField {
-  /** In rising order; those of the day of the week from 0, Sunday, to 6. */
+  /** In rising order; days of the week from 0, Sunday, to 6. */
   readonly values: readonly number[];
-  /** Whether it is `*`, and so says nothing. Not `*` with a step, which other schedulers take for either. */
+  /** Whether it is `*`, which excludes nothing. False for `*` with a step, which schedulers read differently. */
   readonly isAny: boolean;
 }
 
-/** A cron expression as numbers: where both days are said, a day that is either of them counts. */
+/** A cron expression as numbers. If both day fields are restricted, a day that matches either counts. */
 export interface CronTimes {
   readonly minute: CronField;
   readonly hour: CronField;
@@ -95,7 +95,7 @@ export interface CronTimes {
   readonly weekday: CronField;
 }
 
-/** The times of an expression without a fault. */
+/** The times of a valid expression. */
 export function cronTimes(cron: string): CronTimes {
   const [minute, hour, day, month, weekday] = cron
     .trim()
@@ -119,14 +119,15 @@ function fieldOf(part: string, field: Field): CronField {
   return { values: [...values].sort((a, b) => a - b), isAny: part === "*" };
 }
 
-/** The first start after an instant; null where there is none. */
+/** The first start after an instant; null if there is none. */
 function firstStart(job: Cronjob, after?: Date): Date | null {
   return nextStarts(job, 1, after)[0] ?? null;
 }
 
 /**
- * The next starts of a schedule after an instant (now). croner gives its times, on clocks that never change; each starts when
- * the zone's clocks first show it. So a repeated time starts once, and all times in a gap start once together, at its end.
+ * The next starts of a schedule after an instant (now). croner computes them on clocks that never change; each start is
+ * when the zone's clocks first show that time. A repeated time thus starts once, and all times in a gap start once
+ * together, at its end.
  */
 export function nextStarts(
   { cron, timezone }: Cronjob,
@@ -147,7 +148,7 @@ export function nextStarts(
   return found;
 }
 
-/** The meaning of an expression as croner's input, so that how it was written makes no difference. */
+/** The expression in one canonical form for croner, independent of how it was written. */
 function plainText({ minute, hour, day, month, weekday }: CronTimes): string {
   return [minute, hour, day, month, weekday]
     .map(({ values, isAny }) => (isAny ? "*" : values.join(",")))

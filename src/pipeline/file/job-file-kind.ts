@@ -3,10 +3,10 @@ import type { FileKind } from "../../model/yaml/file-kind.ts";
 import { exampleOf } from "../../model/yaml/issue-faults.ts";
 import { plainJobJsonSchema } from "./job-json-schema.ts";
 
-/** Keys that name a variable in which a secret is: whoever puts the secret itself there does not see it again. */
+/** Keys that name the variable of a secret. If someone writes the secret itself there, no error shows it. */
 const secretNames = /^gateway\.token\.env$|\.url_env$/;
 
-/** What messages need to know of job files. */
+/** What error messages need to know about job files. */
 export function jobFileKind(): FileKind {
   const schema = plainJobJsonSchema();
   return {
@@ -19,7 +19,7 @@ export function jobFileKind(): FileKind {
         const example = exampleOf(key.split("."), schema);
         return {
           message: `${key} ${message}`,
-          hint: `Put it into a variable, and name the variable here, for example \`${example}\`.`,
+          hint: `Put it into an environment variable, and name that variable here, for example \`${example}\`.`,
         };
       }
       if (key === "gateway.token") {

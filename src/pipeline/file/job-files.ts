@@ -25,28 +25,28 @@ import { applySet, readSet, type SetOption } from "./set-option.ts";
 import { type JobVariable, uniqueVariables, variablesIn, withVariables } from "./variables.ts";
 import { withoutUnset } from "./without-unset.ts";
 
-/** A job file that can be run. */
+/** A valid job file. */
 export interface JobFile {
-  /** As it was named. */
+  /** As named on the command line. */
   readonly file: string;
   readonly path: string;
   /** Of the file's bytes, in hex. */
   readonly sha256: string;
   readonly job: Job;
   /**
-   * A value of the file in words for people: as it was written, so that what comes from the environment stays unseen.
-   * Null where the file has no such single value.
+   * A value as written in the file, so that values from the environment stay hidden. Null if the file has no such
+   * single value.
    */
   written(...path: KeyPath): string | null;
-  /** Whether a value of the environment is part of what is at a path. */
+  /** Whether the value at a path contains one from the environment. */
   isFromEnvironment(...path: KeyPath): boolean;
-  /** Something to say of what is at a path, with its place; where nothing is, with that of what is nearest around it. */
+  /** An error or warning about a path, with its place in the file, or that of the nearest parent. */
   fault(level: FileFault["level"], path: KeyPath, message: string, hint: string): FileFault;
-  /** The environment variables that it names, whether as a part of its values or by the names of variables. */
+  /** The environment variables that it uses in values or names as such. */
   readonly variables: readonly JobVariable[];
 }
 
-/** A job file as it was read: the job is null where the file has errors. */
+/** A job file after reading: the job is null if the file has errors. */
 export interface ReadJobFile {
   readonly file: string;
   readonly job: JobFile | null;
@@ -54,7 +54,7 @@ export interface ReadJobFile {
 }
 
 export interface ReadJobFiles {
-  /** In the order in which they were named, each once. */
+  /** In order, each once. */
   readonly files: readonly ReadJobFile[];
   /** What is wrong with `--set` itself. */
   readonly faults: readonly FileFault[];
@@ -62,20 +62,20 @@ export interface ReadJobFiles {
 
 export interface JobFilesOptions {
   readonly env: JobPlace["env"];
-  /** Values over those of the files, each `KEY=VALUE`. */
+  /** Values that replace the files', each `KEY=VALUE`. */
   readonly set?: readonly string[];
-  /** Where relative paths begin, for files that will be elsewhere. Default: the folder of each. */
+  /** Where relative paths start, for files that will be elsewhere. Default: the folder of each. */
   readonly folder?: string;
   /**
-   * What the job is read for. Only an execution needs the job's secrets; `reading` does without every variable that
-   * the archive can be looked at without. Default: execution.
+   * What the job is read for. Only an execution needs its secrets; `reading` works without any variable that is not
+   * needed to look at the archive. Default: execution.
    */
   readonly purpose?: "execution" | "units" | "reading";
 }
 
 /**
- * Reads job files and checks them, each by itself and all together: never throws for what is in a file, and tells all
- * that is wrong at once. Asks no network; of files that they name it looks at secrets alone, and at who can read them.
+ * Reads job files and checks each of them and all together. Never throws for a file's contents, and reports all errors
+ * at once. Uses no network; looks only at secret files that they name, and at who can read those.
  */
 export async function readJobFiles(
   names: readonly string[],
@@ -90,8 +90,8 @@ export async function readJobFiles(
   }
   const read = new Map<string, Reading>();
   for (const file of names) {
-    // the same file by another name is the same job; its paths begin where it was named, for Kubernetes mounts files
-    // as links into folders that it replaces
+    // the same file by another name is the same job; paths start where it was named, because Kubernetes mounts files as
+    // links into changing folders
     const same = await realpath(file).catch(() => resolve(file));
     if (!read.has(same)) read.set(same, await readJobFile(file, resolve(file), sets, options));
   }
@@ -117,7 +117,7 @@ interface Reading {
   readonly faults: FileFault[];
 }
 
-/** The same of a text that is to become the file of this name. */
+/** The same for the text of a file that is about to be written. */
 export async function readJobText(
   file: string,
   text: string,

@@ -1,24 +1,24 @@
 import { type JsonSchema, plainJsonSchema } from "../../model/yaml/json-schema.ts";
 import { jobSchema } from "./job-schema.ts";
 
-/** A value that comes from the environment. */
+/** A value from the environment. */
 const variable: JsonSchema = {
   type: "string",
   pattern: "\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^{}]*)?\\}",
   description: `a value from the environment: \${NAME} or \${NAME:-default}`,
 };
 
-/** The JSON Schema of job files, draft 2020-12: of files as they are written, before the environment is put in. */
+/** The JSON Schema of job files (draft 2020-12), as written, before variables are replaced. */
 export function jobJsonSchema(): JsonSchema {
   return { ...withVariables(plainJobJsonSchema()), $defs: { variable } };
 }
 
-/** The same, of what files come to once the environment is put in. */
+/** The same after variables are replaced. */
 export function plainJobJsonSchema(): JsonSchema {
   return plainJsonSchema(jobSchema({ folder: "/", env: {} }));
 }
 
-/** Words that ask of a text what `${NAME}` is not. */
+/** Keywords that `${NAME}` would not satisfy. */
 const limits = ["pattern", "enum", "const", "minLength"];
 
 function withVariables(schema: JsonSchema): JsonSchema {

@@ -10,7 +10,7 @@ import {
 import type { Job } from "./job-schema.ts";
 import type { JobVariable } from "./variables.ts";
 
-/** What a job file's profile adds to it. */
+/** What a job file's profile adds. */
 export interface JobProfile {
   readonly faults: readonly TreeFault[];
   /** Variables that hold the values of its headers and keys. */
@@ -21,10 +21,10 @@ export const noProfile: JobProfile = { faults: [], variables: [] };
 
 const key: KeyPath = ["gateway", "profile"];
 
-/** Reads the profile that a job file names: what is wrong with it is wrong with the job, at the key that names it. */
+/** Reads a job file's profile. Errors in it are reported at the key that names it. */
 export async function readJobProfile({ gateway }: Job, tree: TreeNode): Promise<JobProfile> {
   if (gateway.profile === undefined) return noProfile;
-  // with protobuf, which most job files do without
+  // this loads protobuf, which most job files do not need
   const { readProfile } = await import("../../gateway/profile/load-profile.ts");
   const { profile, faults } = await readProfile(gateway.profile);
   const node = nodeAt(tree, key);
@@ -32,7 +32,7 @@ export async function readJobProfile({ gateway }: Job, tree: TreeNode): Promise<
   const text = isShown ? shownText(node.written) : null;
   return {
     faults: faults.map(({ file, line, column, message, hint }) => {
-      // a file that the environment names is not named here either
+      // a file named by the environment stays unnamed
       const where = [isShown && file !== gateway.profile ? file : null, line, column].filter(
         (part) => part !== null,
       );

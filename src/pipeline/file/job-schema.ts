@@ -38,10 +38,10 @@ import {
   words,
 } from "./job-values.ts";
 
-/** The version of job files that is read. */
+/** The supported version of job files. */
 export const jobVersion = 1;
 
-/** What one execution does, as its file says: every default filled in, every path absolute, every value read. */
+/** A job with all defaults filled in, absolute paths and parsed values. */
 export type Job = z.output<ReturnType<typeof jobSchema>>;
 
 /** Those in `notify` that get a message over the network, in the order in which they are reported. */
@@ -65,7 +65,7 @@ function key<T extends z.ZodType>(schema: T, description: string, example?: unkn
   return schema.meta({ description, ...(example === undefined ? {} : { examples: [example] }) }) as T;
 }
 
-/** A map of which exactly one key is given, for the JSON Schema. */
+/** For the JSON Schema: exactly one of these keys. */
 function exactlyOne(...names: string[]) {
   return { oneOf: names.map((name) => ({ required: [name] })) };
 }
@@ -78,7 +78,7 @@ const tables = z.union([z.literal("all"), someOf(oneOf(tableWords), "tables")], 
   error: `must be all, or a list of ${tableNames.join(", ")}`,
 });
 
-/** The one schema of a job file: its check, its type, its JSON Schema and its reference are all made from this. */
+/** The schema of job files, from which the check, the type, the JSON Schema and the reference are all made. */
 export function jobSchema(place: JobPlace) {
   const { path, modulePath, metricsFile, setVariable, addressVariable, mailVariable } = placedValues(place);
 
@@ -115,12 +115,12 @@ export function jobSchema(place: JobPlace) {
     document: key(waitTime.prefault("2m"), "longest time for a whole list or document to arrive", "2m"),
     min_rate: key(
       byteRate.optional(),
-      "least bytes of rows per second; a slower table is left for the next execution",
+      "minimum bytes of rows per second; a slower table is left for the next execution",
       "64KB",
     ),
     bytes: key(
       byteSize.optional(),
-      "most text of rows that one execution fetches; no limit by default",
+      "maximum size of row text fetched by one execution; no limit by default",
       "20GB",
     ),
   });
@@ -179,7 +179,7 @@ export function jobSchema(place: JobPlace) {
     ),
     accept_unframed: key(
       trueOrFalse.default(false),
-      "accept uncompressed rows without Content-Length or chunks, although a cut answer would look complete",
+      "accept uncompressed rows without Content-Length or chunks, although a truncated answer would look complete",
       false,
     ),
     keeps: key(
@@ -261,13 +261,15 @@ export function jobSchema(place: JobPlace) {
       return z.NEVER;
     };
     if (format === null) {
-      const why = isOneTable ? "is not clear from the ending of out" : "is needed, for out is a folder here";
+      const why = isOneTable
+        ? "is not clear from the ending of out"
+        : "is needed, because out is a folder here";
       return raise("format", why, `Give it, one of ${Object.keys(exportFormats).join(", ")}.`);
     }
     if (format === "duckdb" && partition !== undefined) {
       return raise(
         "partition",
-        "does not go with duckdb, which is one file",
+        "cannot be combined with duckdb, which is one file",
         "Leave it out, or give another format.",
       );
     }
@@ -276,7 +278,7 @@ export function jobSchema(place: JobPlace) {
     const part = (["symbols", "last"] as const).find((one) => value[one] !== undefined);
     if (value.with_analytics && part !== undefined) {
       const hint = `Leave out ${part}: trades of a part of the rows would be wrong.`;
-      return raise("with_analytics", `does not go with ${part}`, hint);
+      return raise("with_analytics", `cannot be combined with ${part}`, hint);
     }
     return { ...value, format };
   });
@@ -284,7 +286,7 @@ export function jobSchema(place: JobPlace) {
   const reconciliation = map({
     tolerance: key(
       text(
-        'must be an amount that is not negative, in quotes, such as "0.000000001"',
+        'must be an amount of zero or more, in quotes, such as "0.000000001"',
         /^\d{1,20}(?:\.\d{1,18})?$/,
         (value) => value,
       ).optional(),
@@ -309,7 +311,7 @@ export function jobSchema(place: JobPlace) {
   });
 
   const reports = map({
-    out: key(path, "folder of the pages; a page that is there is replaced", "/data/reports"),
+    out: key(path, "folder of the pages; existing pages are replaced", "/data/reports"),
     fill: key(
       trueOrFalse.default(false),
       "whether days without rows repeat the last equity, for markets that never close",
@@ -335,7 +337,7 @@ export function jobSchema(place: JobPlace) {
     ),
     reports: key(
       reports.optional(),
-      "runs that this execution committed get a page, as `runvault report` writes it: OUT/INSTANCE/RUN.html",
+      "write a page for each run that this execution committed, like `runvault report`: OUT/INSTANCE/RUN.html",
       { out: "/data/reports" },
     ),
     exports: key(
@@ -353,7 +355,7 @@ export function jobSchema(place: JobPlace) {
         (value, raise) => {
           const fault = cronFault(value);
           if (fault !== null) raise(fault, { hint: "For example `15 2 * * *`: each day at 02:15." });
-          // in one line, for other schedulers get it in a comment
+          // on one line, because other schedulers get it in a comment
           return value.trim().split(/\s+/).join(" ");
         },
       ),
@@ -460,7 +462,7 @@ export function jobSchema(place: JobPlace) {
     remind: key(age.prefault("7d"), "how long until continuing trouble is reported again", "7d"),
     unreachable_after: key(
       waitTime.prefault("15m"),
-      "after how long an outage of the gateway is reported while the execution still waits for it",
+      "after how long a gateway outage is reported while the execution still waits",
       "15m",
     ),
   });
@@ -515,15 +517,15 @@ export function jobSchema(place: JobPlace) {
     tables: key(tables.default("all"), "tables to archive: all, or a list", ["fills", "orders"]),
     empty: key(
       anyOf(oneOf(tableWords), "tables").prefault([]),
-      "tables that rightly have no rows, where the gateway cannot prove it",
+      "tables that are meant to have no rows, if the gateway cannot prove it",
       ["factors"],
     ),
     parallel_runs: key(wholeNumber(1, 64).default(4), "runs fetched at the same time", 4),
     per_run: key(waitTime.prefault("1h"), "longest time for one run; the next execution continues it", "1h"),
-    settle: key(waitTimeOrNone.prefault("60s"), "least age of rows taken from a growing run", "60s"),
+    settle: key(waitTimeOrNone.prefault("60s"), "minimum age of rows taken from a growing run", "60s"),
     recheck: key(
       age.prefault("7d"),
-      "without storage versions: how long after its last check a run is asked about again",
+      "without storage versions: how long after its last check a run is checked again",
       "7d",
     ),
     require: key(
@@ -543,11 +545,11 @@ export function jobSchema(place: JobPlace) {
       "auto",
     ),
     after: key(after.prefault({}), "what to do after archiving", { verify: "changed" }),
-    schedule: key(schedule.optional(), "when it starts; without a schedule only `runvault run` starts it", {
+    schedule: key(schedule.optional(), "when it starts; without one only `runvault run` starts it", {
       cron: "15 2 * * *",
       timezone: "Europe/Berlin",
     }),
-    notify: key(notify.prefault({}), "who hears about changes", { webhook: { url_env: "ALERT_URL" } }),
+    notify: key(notify.prefault({}), "where to report changes", { webhook: { url_env: "ALERT_URL" } }),
     metrics: metrics.optional(),
     keep: key(
       map({
@@ -584,14 +586,14 @@ function isMap({ value }: z.core.ParsePayload): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Refuses a map of which not exactly one of two keys is given, whatever else is wrong with it. */
+/** Requires exactly one of two keys, whatever else is wrong with the map. */
 function oneGiven(one: string, other: string, error: string) {
   const has = (value: object, key: string) => Object.hasOwn(value, key);
   return [
     z.refine<object>((value) => has(value, one) || has(value, other), { error, when: isMap }),
     z.refine<object>((value) => !(has(value, one) && has(value, other)), {
       path: [other],
-      error: `cannot be given beside ${one}`,
+      error: `cannot be combined with ${one}`,
       params: { hint: "Leave out one of the two." },
       when: isMap,
     }),

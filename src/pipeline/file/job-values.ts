@@ -7,11 +7,11 @@ import { type Glob, glob, globFault } from "../../model/text/glob.ts";
 import { isHttpAddress } from "../../model/text/http-address.ts";
 import { bytesPerSecondOf, mebibytesOf, millisecondsOf } from "../../model/text/quantity.ts";
 
-/** What the values of a job file mean on this machine: the folder that its paths begin at, and the environment. */
+/** What a job file's values depend on: its folder, where relative paths start, and the environment. */
 export interface JobPlace {
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether variables that hold secrets need not be set here. */
+  /** Whether variables with secrets may be missing here. */
   readonly withoutSecrets?: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface Duration {
   readonly ns: bigint;
 }
 
-/** Where a secret is: never the secret itself. A file is read anew each time, for secrets turn over. */
+/** Where a secret is, never the secret itself. A file is read again each time, because secrets rotate. */
 export type SecretPlace =
   | { readonly kind: "file"; readonly file: string }
   | { readonly kind: "env"; readonly name: string };
@@ -32,7 +32,7 @@ export interface RunGlob {
   readonly run: Glob;
 }
 
-/** What a fault of a value adds to its words: what to do, or among which words the right one may be. */
+/** Additions to an error message: a hint, or the words among which the right one may be. */
 interface Told {
   readonly hint?: string;
   readonly near?: "zones";
@@ -41,8 +41,8 @@ interface Told {
 type Raise = (message: string, told?: Told) => void;
 
 /**
- * Text, checked and read in one step: `read` raises what is wrong. The pattern, if any, is in the JSON Schema as well;
- * `published` is there alone, and says what it can of what `read` refuses.
+ * Text, checked and parsed in one step: `read` raises errors. The JSON Schema has the pattern, if any, and `published`,
+ * which says as much as possible of what `read` refuses.
  */
 export function text<T>(
   must: string,
@@ -80,32 +80,32 @@ function wait(pattern: string) {
   });
 }
 
-/** `500ms`, `30s`, `5m`, `2h`, `1d`: a time that is waited for, up to 24 days. */
+/** `500ms`, `30s`, `5m`, `2h`, `1d`: a wait of up to 24 days. */
 export const waitTime = wait(`^${notZero}\\d+(?:\\.\\d+)?(?:ms|s|m|min|h|d|w)$`);
 
-/** The same, or no time at all. */
+/** The same, or zero. */
 export const waitTimeOrNone = wait("^\\d+(?:\\.\\d+)?(?:ms|s|m|min|h|d|w)$");
 
-/** `12h`, `7d`, `4w`: an age. `1m` may be meant as a month, so minutes are written `1min`. */
+/** `12h`, `7d`, `4w`: an age. `1m` could mean a month, so minutes are written `1min`. */
 export const age = text(
-  "must be a time with its unit, such as 12h, 7d or 4w (minutes are min: m may be meant as months)",
+  "must be a time with its unit, such as 12h, 7d or 4w (write minutes as min, because m could mean months)",
   new RegExp(`^${notZero}\\d+(?:\\.\\d+)?(?:ms|s|min|h|d|w)$`),
   (value, raise) => {
     const ms = millisecondsOf(value);
     if (ms <= 100 * 365.25 * 86_400_000) return durationOf(value);
-    raise("must be below a hundred years", { hint: "Leave the key out where there is to be no limit." });
+    raise("must be below a hundred years", { hint: "Leave the key out for no limit." });
     return z.NEVER;
   },
 );
 
-/** `512MB`, `20GB` (powers of 1024) → bytes. */
+/** Parses `512MB` or `20GB` (powers of 1024) into bytes. */
 export const byteSize = text(
   "must be a size with its unit, MB or GB (powers of 1024), such as 512MB or 20GB",
   /^0*[1-9]\d{0,5}[MmGg]i?[Bb]?$/,
   (value) => mebibytesOf(value) * 1024 * 1024,
 );
 
-/** `500B`, `64KB`, `2MB` (powers of 1024) → bytes a second. */
+/** Parses `500B`, `64KB` or `2MB` (powers of 1024) into bytes a second. */
 export const byteRate = text(
   "must be a size per second with its unit, B, KB or MB (powers of 1024), such as 64KB",
   /^0*[1-9]\d{0,8}(?:[Bb]|[KkMm]i?[Bb]?)(?:\/s)?$/,
@@ -134,7 +134,7 @@ export function oneOf<const T extends readonly [string, ...string[]]>(words: T) 
   });
 }
 
-/** A list without parts that are given twice; `of` says what its parts are. */
+/** A list without duplicates; `of` describes its items. */
 export function anyOf<T extends z.ZodType>(item: T, of: string) {
   return z
     .array(item, { error: `must be a list of ${of}` })
@@ -142,19 +142,19 @@ export function anyOf<T extends z.ZodType>(item: T, of: string) {
       const ids = items.map(idOf);
       for (const [index, id] of ids.entries()) {
         if (ids.indexOf(id) === index) continue;
-        const params: Told = { hint: "Leave one of the two." };
+        const params: Told = { hint: "Remove one of the two." };
         context.addIssue({ code: "custom", path: [index], message: "must not be given twice", params });
       }
     })
     .meta({ uniqueItems: true });
 }
 
-/** What two parts of a list must not share: patterns are the same where they are written so. */
+/** Identifies an item for the comparison: patterns are equal if written alike. */
 function idOf(item: unknown): string {
   return typeof item === "object" ? JSON.stringify(item) : String(item);
 }
 
-/** The same of one part or more. */
+/** The same with at least one item. */
 export function someOf<T extends z.ZodType>(item: T, of: string) {
   return anyOf(item, of).min(1, "must not be an empty list");
 }
@@ -175,9 +175,9 @@ const mustBeSet = "must name a variable that is set in the environment";
 const notSet = { hint: "Set the variable, or correct its name." };
 const wrongAddress = { hint: "Set the variable to an address such as https://hooks.example.com/T0/B0." };
 
-/** Keys whose values are made by the place of the job file. */
+/** Keys whose values depend on the place of the job file. */
 export function placedValues({ folder, env, withoutSecrets = false }: JobPlace) {
-  /** A file or folder, from the folder of the job file on → its absolute path. */
+  /** A file or folder, relative to the job file's folder; read as an absolute path. */
   const path = text(
     "must be a path",
     null,
@@ -203,7 +203,7 @@ export function placedValues({ folder, env, withoutSecrets = false }: JobPlace) 
     (value) => resolve(folder, value),
   );
 
-  /** A module beside the job file, or below its folder: what runs as code comes from nowhere else. */
+  /** A module in the job file's folder or below. Code is never loaded from anywhere else. */
   const modulePath = text(
     "must be the path of a module beside this file, such as ./my-gateway.ts",
     /^\.\/(?!.*(?:^|\/)\.\.(?:\/|$))[^\p{Cc}]+\.(?:ts|mts|js|mjs)$/u,
@@ -216,7 +216,7 @@ export function placedValues({ folder, env, withoutSecrets = false }: JobPlace) 
     return name;
   });
 
-  /** The name of a variable that holds an http or https address: the address may be a secret, as those of hooks are. */
+  /** The name of a variable with an http or https address. The address may be a secret, as for webhooks. */
   const addressVariable = text(variable, variablePattern, (name, raise) => {
     const value = env[name] ?? "";
     if (withoutSecrets) return name;
@@ -242,7 +242,7 @@ export function placedValues({ folder, env, withoutSecrets = false }: JobPlace) 
 
 const gatewayMust = "must be an http:// or https:// address without a query";
 
-/** An http or https address, without a user and password: `literalSecrets` refuses these with words of its own. */
+/** An http or https address without user and password, for which `literalSecrets` has its own message. */
 export const address = text(
   "must be an http:// or https:// address",
   /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/]/,
@@ -253,7 +253,7 @@ export const address = text(
   /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/@?#]+(?:[/?#]\S*)?$/,
 );
 
-/** The address of a gateway, with nothing behind its path. */
+/** The address of a gateway, without a query or fragment. */
 export const gatewayAddress = text(
   gatewayMust,
   /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#][^\s?#]*$/,
@@ -311,7 +311,7 @@ function decoded(part: string): string {
 
 function checkGlob(value: string, raise: Raise): void {
   const fault = globFault(value);
-  if (fault !== null) raise(fault, { hint: "Name what is meant one by one, or use * and ?." });
+  if (fault !== null) raise(fault, { hint: "List the names one by one, or use * and ?." });
   if (/\p{Cc}/u.test(value)) raise("must not contain control characters", oneLine);
 }
 

@@ -1,6 +1,6 @@
 import { type KeyPath, keyText, nodeAt, type TreeFault, type TreeNode } from "../../model/yaml/tree.ts";
 
-/** Users and passwords in addresses that stand in the file itself: who reads the file would know them. */
+/** Finds users and passwords in addresses in the file itself, where its readers would see them. */
 export function literalSecrets(tree: TreeNode): readonly TreeFault[] {
   const aliases = nodeAt(tree, ["gateway", "source_alias"]);
   const paths: KeyPath[] = [
@@ -12,7 +12,7 @@ export function literalSecrets(tree: TreeNode): readonly TreeFault[] {
     const node = nodeAt(tree, path);
     if (node?.kind !== "scalar" || typeof node.value !== "string") return [];
     const [, user] = /:\/\/([^/\s]*)@/.exec(node.written) ?? [];
-    // one that the environment gives is a secret well kept
+    // one from the environment is not visible in the file
     if (user === undefined || /\$\{[A-Za-z_][A-Za-z0-9_]*\}/.test(user)) return [];
     const message = `${keyText(path)} must not have a user or password in it`;
     const hint = `Take the whole address from the environment: \${NAME}.`;

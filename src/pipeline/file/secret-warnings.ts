@@ -11,7 +11,7 @@ import {
 } from "../../model/yaml/tree.ts";
 import type { Job } from "./job-schema.ts";
 
-/** What there is to say of files with secrets: that others can read them, or that they are not there. */
+/** Warnings about secret files that others can read, or that do not exist. */
 export async function secretWarnings({ gateway }: Job, tree: TreeNode): Promise<readonly TreeFault[]> {
   const { token, tls } = gateway;
   const secrets: readonly (readonly [KeyPath, string | undefined])[] = [
@@ -44,8 +44,8 @@ async function wordsOf(file: string): Promise<readonly [message: string, hint: s
   const stats = await stat(file).catch((error: NodeJS.ErrnoException) => error);
   if (stats instanceof Error) {
     return stats.code === "ENOENT"
-      ? ["this file does not exist here", "It has to be there when the job runs."]
-      : [`this file cannot be read: ${stats.code}`, "The user that runs the job has to be able to read it."];
+      ? ["this file does not exist here", "It must exist when the job runs."]
+      : [`this file cannot be read: ${stats.code}`, "The job's user must be able to read it."];
   }
   const readers = otherReaders(stats);
   return readers === null ? null : [`${readers} can read this file`, "Make it private with chmod 600."];

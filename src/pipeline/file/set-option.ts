@@ -1,20 +1,20 @@
 import type { MapNode, Place, TreeFault, TreeNode } from "../../model/yaml/tree.ts";
 import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 
-/** A `--set KEY=VALUE`, read. */
+/** A parsed `--set KEY=VALUE`. */
 export interface SetOption {
   readonly place: Place;
   readonly path: readonly string[];
   readonly value: TreeNode;
 }
 
-/** Reads `KEY=VALUE`: a dotted path, and a value as it would stand behind the key in the file. */
+/** Parses `KEY=VALUE`: a dotted path, and a value in the syntax of the file. */
 export function readSet(text: string): {
   readonly set: SetOption | null;
   readonly faults: readonly TreeFault[];
 } {
   const [, keys, value = ""] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
-  // the value may be anything; the key says which one is meant
+  // only the key is shown, because the value may be a secret
   const place: Place = { kind: "set", flag: `--set ${keys ?? text}` };
   const fault = (message: string, hint: string): TreeFault => ({
     place,
@@ -31,12 +31,12 @@ export function readSet(text: string): {
   }
   const { tree, faults } = readYamlTree(value, place);
   if (tree === null && faults.length === 0) {
-    return { set: null, faults: [fault("there is no value behind the =", "Give a value behind the =.")] };
+    return { set: null, faults: [fault("there is no value after the =", "Give a value after the =.")] };
   }
   return { set: tree === null ? null : { place, path: keys.split("."), value: tree }, faults };
 }
 
-/** Puts the value of a `--set` in its place in a tree; gives what is wrong where there is no such place. */
+/** Puts the value of a `--set` into a tree; returns an error if the tree has no such place. */
 export function applySet(root: MapNode, { place, path, value }: SetOption): TreeFault | null {
   let node: TreeNode = root;
   for (const [index, step] of path.entries()) {

@@ -8,9 +8,9 @@ import {
 import type { JobPlace } from "./job-values.ts";
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` in the texts of a tree by what the environment has; `$${` is a literal `${`.
- * Nothing else is replaced, and what was put in is not looked at again. Only values are: never keys, and never the
- * YAML text itself, so that a value can add no key. As in a shell, an empty variable counts as one that is not set.
+ * Replaces `${NAME}` and `${NAME:-default}` in a tree's texts from the environment; `$${` is a literal `${`. Replaced
+ * text is not scanned again. Only values are replaced, never keys or YAML source, so a value cannot add a key. As in a
+ * shell, an empty variable counts as unset.
  */
 export function withVariables(
   root: TreeNode,
@@ -47,11 +47,11 @@ export function withVariables(
 /** An environment variable that a job file names. */
 export interface JobVariable {
   readonly name: string;
-  /** Whether the file has no other value in its place. */
+  /** Whether the file gives no default for it. */
   readonly isNeeded: boolean;
 }
 
-/** The variables whose values become part of a tree's texts, each once, in their order. */
+/** The variables in a tree's texts, each once, in order. */
 export function variablesIn(root: TreeNode): readonly JobVariable[] {
   const found: JobVariable[] = [];
   const visit = (node: TreeNode): void => {
@@ -68,7 +68,7 @@ export function variablesIn(root: TreeNode): readonly JobVariable[] {
   return uniqueVariables(found);
 }
 
-/** Each once: one that is needed anywhere is needed. */
+/** Each once: needed if needed anywhere. */
 export function uniqueVariables(all: readonly JobVariable[]): readonly JobVariable[] {
   return [...new Set(all.map(({ name }) => name))].map((name) => ({
     name,
@@ -93,7 +93,7 @@ function scalarWithVariables(
     if (name === undefined) {
       isUnread = true;
       fault(
-        "has a ${ that begins no name of a variable",
+        "has a ${ without the name of a variable",
         `Write \${NAME} or \${NAME:-default}; a literal \${ is written $\${.`,
         found,
       );

@@ -3,12 +3,12 @@ import { type KeyPath, keyText, type TreeFault, type TreeNode } from "../../mode
 /** Parts of a job file that only an execution needs. */
 const forExecutions: ReadonlySet<unknown> = new Set(["notify", "metrics", "after"]);
 
-/** In the place of a gateway's address that the environment does not have; no host has a name below `invalid`. */
+/** Stands in for an unset gateway address; host names below `invalid` never exist. */
 const noAddress = "http://address-not-set.invalid";
 
 /**
- * A job file for commands that ask no gateway and tell nobody: what its execution alone needs is left out where a
- * variable in it is not set, so that a job's archive can be looked at without the job's secrets.
+ * A job file for commands that use neither gateway nor notifiers. Parts that only an execution needs are left out if a
+ * variable in them is unset, so that a job's archive can be read without the job's secrets.
  */
 export function withoutUnset(
   tree: TreeNode,

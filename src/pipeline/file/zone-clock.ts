@@ -2,7 +2,7 @@ const dayMs = 86_400_000;
 /** No zone changes its clocks twice within a week. */
 const weekMs = 7 * dayMs;
 
-/** What the clocks of a time zone show. */
+/** The local clock of a time zone. */
 export class ZoneClock {
   readonly #format: Intl.DateTimeFormat;
 
@@ -16,14 +16,14 @@ export class ZoneClock {
     return this.#format.format(ms);
   }
 
-  /** By how much the clocks are ahead of UTC at an instant. */
+  /** The zone's offset from UTC at an instant. */
   offsetMs(ms: number): number {
     return Date.parse(`${this.text(ms).replace(" ", "T")}Z`) - Math.floor(ms / 1000) * 1000;
   }
 
   /**
-   * The instant at which the clocks first show a time; for a time that they skip, the end of the gap. The time is given as the
-   * instant at which clocks in UTC show it. A later time never gives an earlier instant.
+   * The instant at which the clocks first show a time; for a skipped time, the end of the gap. The time is given as the
+   * instant at which UTC clocks show it. Later times never give earlier instants.
    */
   firstShown(time: number): number {
     const before = time - this.offsetMs(time - dayMs);
@@ -36,7 +36,7 @@ export class ZoneClock {
     return at + this.offsetMs(at) === time;
   }
 
-  /** The instants between two at which the clocks are put forward. */
+  /** The instants in between at which the clocks are put forward. */
   putForward(from: number, to: number): readonly number[] {
     const found: number[] = [];
     let before = this.offsetMs(from);
@@ -48,7 +48,7 @@ export class ZoneClock {
     return found;
   }
 
-  /** The instant of the one change between two instants, by bisection. */
+  /** Finds the single change between two instants by bisection. */
   #changeBetween(before: number, after: number): number {
     let [low, high] = [before, after];
     const offset = this.offsetMs(high);

@@ -1,6 +1,5 @@
 /**
- * A hint in the words of who has a job file: what is an option to a command is a key of the file to them, or an option of
- * another command.
+ * Rewrites a hint for users of job files: command line options become keys of the file, or options of another command.
  */
 export function inJobWords(hint: string): string {
   return hint

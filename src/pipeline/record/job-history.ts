@@ -6,22 +6,22 @@ import { type FoundRecord, readRecords } from "./read-records.ts";
 /** An execution that ended. */
 export type EndedRecord = FoundRecord & { readonly result: ResultLine };
 
-/** What came of a job's executions, by their records. */
+/** A job's past, by its records. */
 export interface JobHistory {
   readonly job: string;
-  /** Of any state; null where the job never ran, or its records cannot be read. */
+  /** Of any state; null if the job never ran, or its records cannot be read. */
   readonly newest: FoundRecord | null;
   readonly running: FoundRecord | null;
   readonly lastEnded: EndedRecord | null;
   readonly lastSuccess: EndedRecord | null;
-  /** Bytes by which the last executions that ended made the archive grow, newest first. */
+  /** Archive growth in bytes of the last executions that ended, newest first. */
   readonly grownBytes: readonly number[];
 }
 
-/** How many executions say by how much the archive grows: a week has its quiet nights, and what was is not what is. */
+/** Number of executions that predict growth: a week has quiet nights, and old growth says little. */
 const telling = 7;
 
-/** Reads no more records than it has to. `onDamage` as `readRecords` has it. */
+/** Reads no more records than needed. `onDamage` as in `readRecords`. */
 export async function jobHistory(
   layout: Layout,
   job: string,
@@ -48,24 +48,24 @@ export async function jobHistory(
   return { job, newest, running, lastEnded, lastSuccess, grownBytes };
 }
 
-/** Records of a clock that was ahead by more than this say nothing of what is new. */
+/** Records from a clock that was ahead by more than this do not count as newest. */
 const mostAheadMs = 3_600_000;
 
-/** Whether a record is of a time that is still to come: its clock was wrong, and it would hide what came after it. */
+/** Whether a record lies in the future: its clock was wrong, and it would hide later ones. */
 export function isAhead({ begin, result }: Pick<FoundRecord, "begin" | "result">, nowMs: number): boolean {
   return Math.max(Date.parse(begin.at), Date.parse(result?.at ?? begin.at)) > nowMs + mostAheadMs;
 }
 
-/** For how long a disk has room. */
+/** How long a disk will last. */
 export interface DiskOutlook {
   readonly freeBytes: number;
-  /** By how much an archive grows in a night in which each of its jobs is executed once; null where no record says. */
+  /** Growth of the archive in a night in which each of its jobs runs once; null if no record says. */
   readonly grownPerNight: number | null;
-  /** How many such nights there is room for; null where that is not known, or the archive does not grow. */
+  /** Number of such nights that fit; null if unknown, or if the archive does not grow. */
   readonly nights: number | null;
 }
 
-/** What the last executions of an archive's jobs say of the nights to come. */
+/** Predicts how long the disk lasts from the last executions of an archive's jobs. */
 export function diskOutlook(freeBytes: number, jobs: readonly Pick<JobHistory, "grownBytes">[]): DiskOutlook {
   const means = jobs
     .filter(({ grownBytes }) => grownBytes.length > 0)

@@ -4,13 +4,13 @@ import { lockFile } from "../../archive/lock.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { readRecords } from "./read-records.ts";
 
-/** For how long a lock is tried that nobody with a record has: whoever looks at it has it for milliseconds. */
+/** How long to retry a lock whose holder has no record: a look at the lock takes only milliseconds. */
 const triedMs = 2_000;
 const pauseMs = 50;
 
 /**
- * Holds a job for one execution, until it is disposed of: a kernel lock, so that a killed process leaves nothing behind.
- * Throws `locked` where another execution is under way, and says which and since when.
+ * Locks a job for one execution until disposed, with a kernel lock that a killed process releases. Throws `locked` if
+ * another execution is running, and says which and since when.
  */
 export async function lockJob(layout: Layout, job: string): Promise<AsyncDisposable> {
   const until = performance.now() + triedMs;
@@ -21,7 +21,7 @@ export async function lockJob(layout: Layout, job: string): Promise<AsyncDisposa
       if (!(error instanceof RunvaultError) || error.code !== "locked") throw error;
       const running = await runningRecord(layout, job);
       if (running !== null) throw alreadyRunning(error, running);
-      // two that start at once, or a look at the lock
+      // two that start at once, or someone looks at the lock
       if (performance.now() > until) throw error;
     }
     await setTimeout(pauseMs);
@@ -38,11 +38,11 @@ type Running = NonNullable<Awaited<ReturnType<typeof runningRecord>>>;
 function alreadyRunning(cause: RunvaultError, { job, begin: { pid, host, at } }: Running): RunvaultError {
   return new RunvaultError(
     "locked",
-    `another execution of ${job} (pid ${pid} on ${host}) has been under way since ${at}`,
+    `another execution of ${job} (pid ${pid} on ${host}) has been running since ${at}`,
     {
       cause,
       place: cause.place,
-      hint: `It does the same work. \`runvault jobs ${job}\` shows what came of it.`,
+      hint: `It does the same work. \`runvault jobs ${job}\` shows its result.`,
     },
   );
 }

@@ -2,14 +2,14 @@ import { z } from "zod";
 import { verdicts } from "../../analytics/reconcile/reconcile-report.ts";
 import { tableStates } from "../../archive/manifest/manifest.ts";
 
-/** The version of records that is written, and the only one that is read. */
+/** The version of records that is written, and the only one that can be read. */
 export const recordVersion = 1;
 
 const count = z.int().nonnegative();
 const seconds = z.number().nonnegative();
 const instant = z.iso.datetime();
 
-/** An error as a record keeps it: without secrets, and without a path that is absolute. */
+/** An error in a record, without secrets and absolute paths. */
 export const recordedErrorSchema = z.strictObject({
   code: z.string(),
   message: z.string(),
@@ -19,14 +19,14 @@ export const recordedErrorSchema = z.strictObject({
 });
 export type RecordedError = z.infer<typeof recordedErrorSchema>;
 
-/** What a run is to a job, before it is worked on. `held`: by another process. `gone`: the gateway forgot it. */
+/** A run's plan before work. `held`: by another process. `gone`: the gateway forgot it. */
 export const runPlans = ["new", "changed", "growing", "unchanged", "expiring", "held", "gone"] as const;
 export type RunPlan = (typeof runPlans)[number];
 
 /**
- * What became of a run. `archived`: committed, whatever its tables came to. `unchanged`: there was nothing to do.
- * `by_other`: another process committed it meanwhile. `held`: another process has it still. `stopped`: begun, and ended
- * by the deadline or a signal; the next execution goes on. `gone`: the gateway forgot it, unproven.
+ * The result of a run. `archived`: committed, whatever its tables' states. `unchanged`: nothing to do. `by_other`:
+ * another process committed it meanwhile. `held`: another process still holds it. `stopped`: begun, then ended by the
+ * deadline or a signal; the next execution continues it. `gone`: the gateway forgot it, unproven.
  */
 export const runResults = [
   "archived",
@@ -51,7 +51,7 @@ export const beginLineSchema = z.strictObject({
   /** Of this execution: the record's file is named `<time>-<id>.ndjson`. */
   id: z.string().regex(/^[0-9a-z]{8}$/),
   at: instant,
-  /** The job file's own name, without its folder, and the hash of its bytes. */
+  /** The job file's name without its folder, and the hash of its bytes. */
   file: z.string(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   /** Version of this program. */
@@ -60,14 +60,14 @@ export const beginLineSchema = z.strictObject({
   pid: count,
   /** The gateway, without user, password and query. */
   source: z.string(),
-  /** When this execution has to end, if it has to. */
+  /** When this execution must end, if it must. */
   deadline: instant.nullable(),
-  /** Values given over those of the file: keys alone, for a value may be anything. */
+  /** Only the keys of `--set`, because values may be secrets. */
   set: z.array(z.string()),
 });
 export type BeginLine = z.infer<typeof beginLineSchema>;
 
-/** What is to be done, once the lists are there. */
+/** What to do, once the lists are known. */
 export const planLineSchema = z.strictObject({
   kind: z.literal("plan"),
   at: instant,
@@ -79,12 +79,12 @@ export type PlanLine = z.infer<typeof planLineSchema>;
 
 const tableLineSchema = z.strictObject({
   state: z.enum(tableStates),
-  /** State before this execution; null: the archive did not hold the table. */
+  /** State before this execution; null: the table was not in the archive. */
   before: z.enum(tableStates).nullable(),
-  /** How it is proven: as the certificate says. */
+  /** Its proof, as in the certificate. */
   proof: z.string().nullable(),
   rows: count,
-  /** Whether `runvault maintain accept` keeps it as it is, so that it fails no job. */
+  /** Whether `runvault maintain accept` accepted it, so that it fails no job. */
   accepted: z.boolean(),
   error: recordedErrorSchema.nullable(),
 });
@@ -98,38 +98,44 @@ export const runLineSchema = z.strictObject({
   run: z.string(),
   plan: z.enum(runPlans),
   result: z.enum(runResults),
-  /** By table, of those that this execution was to bring up to date. */
+  /** By table, for the tables that this execution was to update. */
   tables: z.record(z.string(), tableLineSchema),
   /** Fetched by this execution. */
   rows: count,
   bytes: count,
   retries: count,
   seconds,
-  /** Durations by step, where they are known. */
+  /** Durations by step, where known. */
   steps: z.record(z.string(), seconds),
   error: recordedErrorSchema.nullable(),
   exit: count,
 });
 export type RunLine = z.infer<typeof runLineSchema>;
 
-/** A step after the commits: an export, the verification, or the reconciliation or report of a run. */
+/** A step after the commits: an export, the verification, or a run's reconciliation or report. */
 export const afterLineSchema = z.strictObject({
   kind: z.literal("after"),
   at: instant,
   what: z.enum(["verify", "reconcile", "report", "keep", "export"]),
-  /** Name of the export's file or folder, without the folders above; INSTANCE/RUN of a reconciliation or report; null for a verification. */
+  /**
+   * Name of the export's file or folder, without its parents; INSTANCE/RUN of a reconciliation or report; null for a
+   * verification.
+   */
   out: z.string().nullable(),
   result: z.enum(["done", "unchanged", "failed"]),
   rows: count.nullable(),
   seconds,
-  /** Of an export: hash of what its rows come from and of how they are chosen; with the same one it need not be made anew. */
+  /**
+   * Of an export: hash of its rows' sources and how they are chosen. While it stays the same, the export need not be
+   * made again.
+   */
   fingerprint: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional(),
-  /** Of a reconciliation that came to its end. */
+  /** Of a finished reconciliation. */
   verdict: z.enum(verdicts).optional(),
-  /** Of retention: runs that were removed with their bytes, and bytes that no run needed any more. */
+  /** Of retention: removed runs with their bytes, and bytes of unneeded files. */
   removed: z.strictObject({ runs: count, bytes: count, garbage: count }).optional(),
   /** Of retention by size: runs that ended no later than this and are not in the archive are not fetched again. */
   removedUpTo: instant.optional(),
@@ -137,7 +143,7 @@ export const afterLineSchema = z.strictObject({
 });
 export type AfterLine = z.infer<typeof afterLineSchema>;
 
-/** What of an execution was told to one of those who are to be told. */
+/** A notification of an execution to one recipient. */
 export const toldLineSchema = z.strictObject({
   kind: z.literal("told"),
   at: instant,
@@ -149,7 +155,7 @@ export const toldLineSchema = z.strictObject({
 });
 export type ToldLine = z.infer<typeof toldLineSchema>;
 
-/** Kinds of trouble that are told when they come and when they are mended. */
+/** Kinds of trouble that are reported when they begin and end. */
 export const troubleKinds = [
   "job",
   "table",
@@ -163,7 +169,7 @@ export const troubleKinds = [
 ] as const;
 export type TroubleKind = (typeof troubleKinds)[number];
 
-/** Something that is wrong now, by a key that stays the same from execution to execution. */
+/** A current problem, with a key that stays the same from execution to execution. */
 export const troubleSchema = z.strictObject({
   /** Such as `table:alpha-1/2022-01-01-001/fills`, `job`, `disk`. */
   key: z.string(),
@@ -172,22 +178,22 @@ export const troubleSchema = z.strictObject({
   run: z.string().nullable(),
   table: z.string().nullable(),
   /**
-   * How bad it is: the state of a table, the exit status of a job or run, the nights that a disk lasts for. Carried from
-   * execution to execution it is the worst since the trouble began, so that only worse of the same is told.
+   * How bad it is: the state of a table, the exit status of a job or run, the nights that a disk lasts. Carried over,
+   * it is the worst since the trouble began, so that only something worse is reported again.
    */
   level: z.string(),
-  /** One sentence for people, and what to do. */
+  /** One sentence for people, and a hint. */
   text: z.string(),
   hint: z.string().nullable(),
   since: instant,
-  /** When it was last told; null: nobody is to be told, or nobody could be. */
+  /** When it was last reported; null: there is nobody to notify, or nobody could be. */
   told: instant.nullable(),
-  /** When it was mended, where nobody could be told of that yet: it is wrong no more, and told by the next execution. */
+  /** When it was resolved, if nobody could be notified yet; the next execution reports it. */
   mended: instant.nullable(),
 });
 export type Trouble = z.infer<typeof troubleSchema>;
 
-/** Last line. A record without one is of an execution that is under way, or that died. */
+/** Last line. A record without one is of a running execution, or of one that died. */
 export const resultLineSchema = z.strictObject({
   kind: z.literal("result"),
   at: instant,
@@ -197,7 +203,7 @@ export const resultLineSchema = z.strictObject({
   results,
   /** Runs of this job in the archive, by the worst state among their tables. */
   states: z.partialRecord(z.enum(tableStates), count),
-  /** Runs that the gateway forgets within a quarter of `keeps`, and that are not proven. */
+  /** Unproven runs that the gateway will forget within a quarter of `keeps`. */
   expiring: count,
   rows: count,
   bytes: count,
@@ -205,12 +211,12 @@ export const resultLineSchema = z.strictObject({
   requests: count,
   retries: count,
   peakMemoryMb: count,
-  /** Free space of the archive's file system, and bytes by which this execution made the archive grow. */
+  /** Free space of the archive's file system, and the archive's growth in this execution, in bytes. */
   freeBytes: count,
   grownBytes: z.int(),
   /** What ended the whole execution, if anything did. */
   error: recordedErrorSchema.nullable(),
-  /** What is wrong now: the next execution tells what changed against this. */
+  /** Current troubles; the next execution reports changes from these. */
   troubles: z.array(troubleSchema),
 });
 export type ResultLine = z.infer<typeof resultLineSchema>;

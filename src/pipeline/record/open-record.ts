@@ -11,19 +11,20 @@ import { tolerated } from "../../model/make-folder.ts";
 import { type BeginLine, type RecordLine, recordLineSchema } from "./job-record.ts";
 import { longestLine } from "./record-lines.ts";
 
-/** The record of an execution that is under way. Closed without a result it is that of one that died. */
+/** The record of a running execution. Closed without a result, it counts as one that died. */
 export interface OpenRecord extends AsyncDisposable {
   readonly begin: BeginLine;
   /** Path of the record. */
   readonly file: string;
   /**
-   * Appends a line, behind those that are on their way; it outlasts the process once this has returned, and the result, the
-   * last line, a loss of power. Throws `storage_…` where it cannot be written: what was before it stays whole.
+   * Appends a line, after those in progress. Once this has returned, the line survives the end of the process; the
+   * result, which is the last line, also survives a power cut. Throws `storage_…` if it cannot be written; earlier
+   * lines stay whole.
    */
   add(line: Exclude<RecordLine, BeginLine>): Promise<void>;
 }
 
-/** Begins the record of an execution, on disk once this has returned. By whoever has the job's lock. */
+/** Begins an execution's record, on disk once this has returned. The caller must have the job's lock. */
 export async function openRecord(layout: Layout, begin: BeginLine): Promise<OpenRecord> {
   const file = layout.recordFile(begin.job, new Date(begin.at), begin.id);
   try {
@@ -39,7 +40,7 @@ export async function openRecord(layout: Layout, begin: BeginLine): Promise<Open
       return record;
     } catch (error) {
       await record[Symbol.asyncDispose]();
-      // without its first line it is no record of anything
+      // without its first line it is useless
       await rm(file, { force: true }).catch(() => {});
       throw error;
     }
@@ -48,10 +49,10 @@ export async function openRecord(layout: Layout, begin: BeginLine): Promise<Open
   }
 }
 
-/** Files of the records that this process has open. */
+/** Records that this process has open. */
 const openHere = new Set<string>();
 
-/** Whether the record in this file is one that this process is writing. */
+/** Whether this process is writing the record in this file. */
 export function isOpenHere(file: string): boolean {
   return openHere.has(file);
 }
@@ -60,7 +61,7 @@ class RecordFile implements OpenRecord {
   readonly begin: BeginLine;
   readonly file: string;
   readonly #handle: FileHandle;
-  /** Bytes of the lines that are whole. */
+  /** Bytes of the complete lines. */
   #size = 0;
   #hasResult = false;
   #last: Promise<void> = Promise.resolve();
@@ -74,13 +75,13 @@ class RecordFile implements OpenRecord {
 
   async add(line: Exclude<RecordLine, BeginLine>): Promise<void> {
     const written = this.#last.then(async () => {
-      if (this.#hasResult) throw this.#wrong("a line behind the result, which is the last");
+      if (this.#hasResult) throw this.#wrong("a line after the result, which must be the last");
       await this.write(line);
       if (line.kind !== "result") return;
       this.#hasResult = true;
       await this.sync();
     });
-    // one that cannot be written is for its own caller to hear of
+    // a failed line is reported to its own caller
     this.#last = written.catch(() => {});
     await written;
   }
@@ -95,7 +96,7 @@ class RecordFile implements OpenRecord {
       await this.#handle.writeFile(bytes);
       this.#size += bytes.byteLength;
     } catch (error) {
-      // the next line would continue half of this one
+      // otherwise the next line would continue half of this one
       await this.#handle.truncate(this.#size).catch(() => {});
       throw RunvaultError.from(error, { place: { file: this.file } });
     }

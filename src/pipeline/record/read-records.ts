@@ -24,18 +24,18 @@ export interface FoundRecord {
   readonly begin: BeginLine;
   readonly result: ResultLine | null;
   readonly state: RecordState;
-  /** Every whole line, the first and last included. Of one that cannot be read `onDamage` is told, and it is left out. */
+  /** Every whole line, including the first and last. Unreadable ones are passed to `onDamage` and left out. */
   lines(onDamage?: (error: RunvaultError) => void): AsyncGenerator<RecordLine>;
 }
 
 export interface ReadRecordsOptions {
-  /** Those of one job; of all where none is named. */
+  /** Only this job; default all. */
   readonly job?: string;
-  /** Told of what is in the place of a record and cannot be read, with its file; the others are read. */
+  /** Called for each unreadable record, with its file; the others are still read. */
   readonly onDamage?: (error: RunvaultError) => void;
 }
 
-/** Where a record is, and what its name says. */
+/** A record's file, and what its name says. */
 export interface RecordPlace {
   readonly job: string;
   readonly file: string;
@@ -44,13 +44,13 @@ export interface RecordPlace {
   readonly id: string;
 }
 
-/** What a record's ends say. */
+/** The contents of a record's first and last line. */
 interface Ends {
   readonly begin: BeginLine;
   readonly result: ResultLine | null;
 }
 
-/** The jobs that have records, by name. Tells of what else is among them. */
+/** The jobs that have records, by name. Reports anything else among them. */
 export async function jobsWithRecords(
   layout: Layout,
   onDamage: (error: RunvaultError) => void = () => {},
@@ -73,9 +73,8 @@ export async function jobsWithRecords(
 }
 
 /**
- * The records of executions, newest first by when they began, read one by one and of each its ends alone. A record without
- * a result is that of the execution which has the job's lock now, or of one that died: nothing is changed to tell, and
- * nobody is kept from anything.
+ * Records of executions, newest start first, read one by one and only their first and last lines. A record without a
+ * result belongs to the execution that has the job's lock, or to one that died; finding out changes and blocks nothing.
  */
 export async function* readRecords(
   layout: Layout,
@@ -89,7 +88,7 @@ export async function* readRecords(
     running.set(place.job, states);
     try {
       const ends = await readEnds(layout, place);
-      // thinned since it was listed
+      // removed by retention since it was listed
       if (ends === null) continue;
       const { state, result } = await states.stateOf(place, ends);
       yield {
@@ -102,7 +101,7 @@ export async function* readRecords(
   }
 }
 
-/** The records of a job by their names, newest first. Tells of what else is among them. */
+/** A job's records by name, newest first. Reports anything else among them. */
 export async function recordPlaces(
   layout: Layout,
   job: string,
@@ -131,14 +130,14 @@ function newestFirst(a: RecordPlace, b: RecordPlace): number {
 
 function foreign(path: string): RunvaultError {
   const isFolder = basename(dirname(path)) === "jobs";
-  const message = `this is not named as ${isFolder ? "a job" : "a record"} is: runvault did not make it`;
+  const message = `this is not the name of ${isFolder ? "a job" : "a record"}: runvault did not create it`;
   return new RunvaultError("archive_damaged", message, {
     place: { file: path },
     hint: "Move it out of the archive.",
   });
 }
 
-/** The first and last line of a record; null where there is none any more. Throws `archive_damaged`. */
+/** The first and last line of a record; null if it is gone. Throws `archive_damaged`. */
 export async function readEnds(layout: Layout, { job, file, id }: RecordPlace): Promise<Ends | null> {
   try {
     const { handle, size } = await openArchiveFile(layout, file, mostBytes.record);
@@ -164,7 +163,7 @@ async function* linesOf(
   onDamage: (error: RunvaultError) => void = () => {},
 ): AsyncGenerator<RecordLine> {
   const opened = await openArchiveFile(layout, file, mostBytes.record).catch((error: unknown) => {
-    // thinned since its ends were read
+    // removed by retention since its ends were read
     if (isMissing(error)) return null;
     throw error;
   });
@@ -184,7 +183,7 @@ async function* linesOf(
   }
 }
 
-/** Which of a job's records is that of the execution under way. To be asked newest first. */
+/** Finds out which of a job's records belongs to the running execution. Ask newest first. */
 class RunningRecord {
   readonly #layout: Layout;
   readonly #job: string;
@@ -206,7 +205,7 @@ class RunningRecord {
       this.#isFound = true;
       return { state: "running", result: null };
     }
-    // it may have ended between the look at it and the look at its lock
+    // it may have ended between the looks at it and at its lock
     const again = await readEnds(this.#layout, place);
     if (again !== null && again.result !== null) return this.#ended(again.result);
     return { state: "died", result: null };
@@ -223,7 +222,7 @@ class RunningRecord {
     if (holder !== "unknown" && holder.pid === process.pid) return isOpenHere(file);
     const isHere = host === hostname();
     if (holder === "unknown") return isHere && isAlive(pid);
-    // one that has the lock may not have begun its record, and then this is not its own
+    // the lock's holder may not have begun its own record yet
     if (isHere && holder.pid !== null) return holder.pid === pid;
     return !this.#isAnyEnded;
   }

@@ -4,7 +4,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { parseJson } from "../../model/outside-json.ts";
 import { type BeginLine, type RecordLine, recordLineSchema, recordVersion } from "./job-record.ts";
 
-/** Most bytes of a line: the result names everything that is wrong, and a run that failed is some hundred bytes of it. */
+/** Most bytes of a line: the result lists all troubles, at some hundred bytes for each failed run. */
 export const longestLine = 64 * 1024 * 1024;
 
 /** Most bytes of the first line. */
@@ -13,13 +13,13 @@ const longestBegin = 1024 * 1024;
 const pieceBytes = 64 * 1024;
 const lineFeed = 10;
 
-/** A whole line of a file: its bytes, null where they are too many, and its number from 1. */
+/** A whole line: its bytes, null if they are too many, and its number from 1. */
 interface Line {
   readonly bytes: Buffer | null;
   readonly number: number;
 }
 
-/** The whole lines of a file, of which the last is left out where nothing ends it, as a kill leaves it. */
+/** The whole lines of a file; leaves out an unterminated last one, which a kill leaves. */
 export async function* wholeLines(handle: FileHandle): AsyncGenerator<Line> {
   let parts: Buffer[] = [];
   let length = 0;
@@ -46,7 +46,7 @@ export async function* wholeLines(handle: FileHandle): AsyncGenerator<Line> {
   }
 }
 
-/** The first line of a file; null where none is whole. */
+/** The first line of a file; null if it is not whole. */
 export async function firstLine(handle: FileHandle): Promise<Buffer | null> {
   const piece = Buffer.allocUnsafe(longestBegin);
   let read = 0;
@@ -60,7 +60,7 @@ export async function firstLine(handle: FileHandle): Promise<Buffer | null> {
   throw damaged("its first line does not end");
 }
 
-/** The last line of a file of so many bytes; null where it is not whole, as a kill leaves it. */
+/** The last line of a file of this size; null if it is not whole, after a kill. */
 export async function lastLine(handle: FileHandle, size: number): Promise<Buffer | null> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -70,7 +70,7 @@ export async function lastLine(handle: FileHandle, size: number): Promise<Buffer
     let read = 0;
     while (read < piece.byteLength) {
       const { bytesRead } = await handle.read(piece, read, piece.byteLength - read, start + read);
-      // cut since it was opened
+      // truncated since it was opened
       if (bytesRead === 0) return null;
       read += bytesRead;
     }
@@ -88,7 +88,7 @@ export async function lastLine(handle: FileHandle, size: number): Promise<Buffer
   return Buffer.concat(parts, length);
 }
 
-/** What a line says. Throws `archive_damaged`. */
+/** Parses a line. Throws `archive_damaged`. */
 export function parseLine(bytes: Buffer, number: number | null): RecordLine {
   const which = number === null ? "its last line" : `line ${number}`;
   let value: unknown;
@@ -110,7 +110,7 @@ export function parseLine(bytes: Buffer, number: number | null): RecordLine {
   throw damaged(`${which} is not valid: ${z.prettifyError(parsed.error).split("\n", 1)[0]}`);
 }
 
-/** The first line, as what it has to be. Throws `archive_damaged`. */
+/** Parses the first line. Throws `archive_damaged`. */
 export function parseBegin(bytes: Buffer | null): BeginLine {
   if (bytes === null) throw damaged("it has no whole line");
   const line = parseLine(bytes, 1);
@@ -118,9 +118,9 @@ export function parseBegin(bytes: Buffer | null): BeginLine {
   throw damaged(`line 1 is of kind ${line.kind}, not begin`);
 }
 
-/** A record that cannot be read. */
+/** The error for an unreadable record. */
 export function damaged(what: string): RunvaultError {
   return new RunvaultError("archive_damaged", `the record of an execution is damaged: ${what}`, {
-    hint: "Remove the file: it says what an execution did, and no data depends on it.",
+    hint: "Remove the file: it only says what an execution did, and no data depends on it.",
   });
 }

@@ -3,16 +3,16 @@ import type { Scrubber } from "../../model/text/scrubber.ts";
 import { inJobWords } from "./in-job-words.ts";
 import type { RecordedError } from "./job-record.ts";
 
-/** Folders of this machine, by the words that stand for them in a record. */
+/** Folders of this machine, by the words that replace them in a record. */
 export type NamedFolders = Readonly<Record<string, string | null | undefined>>;
 
-/** Characters of a message, and of a hint: what a gateway says may be of any length, and a night has many errors. */
+/** Most characters of a message or hint: a gateway's text may have any length, and a night has many errors. */
 const longestText = 2_000;
 
-/** What gateways call their routes: in a message such a path is none of this machine's. */
+/** Routes of gateways: such a path in a message is not one of this machine. */
 const route = /^\/(?:api|history|instances)(?:\/|$)/;
 
-/** An error as a record keeps it, for a record goes along where its archive is moved or copied, and to people. */
+/** An error for a record, which is copied with its archive and shown to people. */
 export function recordedError(
   thrown: unknown,
   folders: NamedFolders,
@@ -20,7 +20,7 @@ export function recordedError(
 ): RecordedError {
   const { code, message, hint, exit } = RunvaultError.from(thrown);
   const clean = (text: string) => {
-    // a cut secret would be no secret that is known
+    // scrubbed before it is cut: half a secret would not be recognized
     const bare = withoutPaths(scrubber.scrub(text).slice(0, 10 * longestText), folders);
     return bare.length <= longestText ? bare : `${bare.slice(0, longestText).toWellFormed()}…`;
   };
@@ -28,14 +28,14 @@ export function recordedError(
 }
 
 /**
- * A text without absolute paths: those of known folders begin with the words for these, `archive/runs/…`, and of any other
- * only its last name is left, `…/ca.pem`. Addresses stay, and what only looks like a path in the middle of a word.
+ * A text without absolute paths: known folders are replaced by their words, `archive/runs/…`, and of other paths only
+ * the last name is left, `…/ca.pem`. Addresses stay, and so does what only looks like a path within a word.
  */
 export function withoutPaths(text: string, folders: NamedFolders): string {
   const known = Object.entries(folders)
     .map(([word, folder]) => ({ word, folder: folder?.replace(/(?<=.)\/+$/, "") }))
     .filter((one): one is { word: string; folder: string } => /^\/[^/]/.test(one.folder ?? ""))
-    // of one within another first
+    // nested folders first
     .sort((a, b) => b.folder.length - a.folder.length);
   let clean = text;
   for (const { word, folder } of known) {
@@ -45,7 +45,7 @@ export function withoutPaths(text: string, folders: NamedFolders): string {
       return `${before}${isWhole ? word : folder}${after}`;
     });
   }
-  // in quotes with whatever blanks it has, elsewhere up to the first
+  // quoted paths may contain blanks, others end at the first one
   return clean
     .replace(
       /(["'`])(\/(?!\/)[^"'`\n]*)\1/g,
@@ -67,7 +67,7 @@ function lastName(path: string): string {
   return name === "" ? "…" : `…/${name}`;
 }
 
-/** A text without these characters at its end; in one go, for a text from outside may consist of them. */
+/** Trims these characters from the end in one pass, because a text from outside may consist of them. */
 function withoutEnd(text: string, characters: string): string {
   let end = text.length;
   while (end > 0 && characters.includes(text[end - 1]!)) end--;

@@ -1,14 +1,14 @@
 import { type Cronjob, nextStarts } from "../file/cron.ts";
 
-/** Starts that are asked for at a time. */
+/** Number of starts computed at a time. */
 const atOnce = 64;
 const minuteMs = 60_000;
-/** A start on 29 February may be eight years from the next. */
+/** Starts on 29 February may be eight years apart. */
 const farthestMs = 30 * 366 * 24 * 60 * minuteMs;
 
 /**
- * How old the last success of a job may be, in milliseconds: two intervals of its schedule, the longer where those before
- * and behind now differ, as over a weekend; null where it has not started three times yet, by its schedule.
+ * Maximum age of a job's last success, in milliseconds: two intervals of its schedule, using the longer of the last and
+ * the next if they differ, as over a weekend. Null if the schedule has not had three starts yet.
  */
 export function twoIntervalsMs(schedule: Cronjob, now: Date): number | null {
   const next = nextStarts(schedule, 1, now)[0]?.getTime();

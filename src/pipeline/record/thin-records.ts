@@ -7,9 +7,9 @@ import type { ResultLine } from "./job-record.ts";
 import { type RecordPlace, readEnds, recordPlaces } from "./read-records.ts";
 
 /**
- * Removes the records of a job's executions that began longer ago than `keepMs`. The newest stays, the last that ended, whose
- * troubles the next execution compares its own with, and the last that succeeded. Only regular files that are named as
- * records are removed, whatever is in them. By whoever has the job's lock. Gives how many were removed.
+ * Removes records of executions that began longer ago than `keepMs`. Keeps the newest, the last that ended (the next
+ * execution compares its troubles), and the last that succeeded. Removes only regular files with names of records,
+ * whatever their contents. The caller must have the job's lock. Returns how many were removed.
  */
 export async function thinRecords(
   layout: Layout,
@@ -22,7 +22,7 @@ export async function thinRecords(
   let removed = 0;
   for (const [index, place] of (await recordPlaces(layout, job, () => {})).entries()) {
     const isOld = index > 0 && place.began.getTime() < before;
-    // behind both, nothing is worth reading
+    // older ones are not needed once both are found
     const result: ResultLine | null = isDone ? null : await resultOf(layout, place);
     const isNeeded = result !== null && (!isEnded || result.exit === exit.done);
     if (result !== null) {

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { RunningProcess } from "./scheduler.ts";
 
-/** Starts `runvault run FILE` as a process of its own. `program` is what runs runvault; `say` gets each line that it prints. */
+/** Starts `runvault run FILE` as a separate process. `program` runs runvault; `say` gets each line that it prints. */
 export function launchRun(
   program: readonly [string, ...string[]],
   args: readonly string[],
@@ -11,7 +11,7 @@ export function launchRun(
   say: (line: string) => void,
 ): RunningProcess {
   const [command, ...rest] = program;
-  // in a group of its own: Ctrl-C at a terminal reaches it through the scheduler alone, for a second signal ends it at once
+  // in its own process group, so that Ctrl-C reaches it only through the scheduler: a second signal would kill it
   const child = spawn(command, [...rest, ...args], {
     env,
     detached: true,

@@ -2,7 +2,7 @@ import type { EndedRecord, JobHistory } from "../record/job-history.ts";
 import type { RunLine } from "../record/job-record.ts";
 import type { MeasuredJob } from "../tell/metrics.ts";
 
-/** The figures of a job's last execution, by its record; null where none ended. Lines that cannot be read count for nothing. */
+/** The metrics of a job's last execution, by its record; null if none ended. Skips unreadable lines. */
 export async function measuredJob({
   lastEnded,
   lastSuccess,

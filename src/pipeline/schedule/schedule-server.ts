@@ -4,10 +4,10 @@ import { RunvaultError } from "../../model/error.ts";
 import { addFigures, type MeasuredJob, setNextStart } from "../tell/metrics.ts";
 import type { ScheduleEvent, ScheduleStanding } from "./scheduler.ts";
 
-/** What a scheduler tells over HTTP: `/health`, and `/metrics` with the figures of each job's last execution. */
+/** A scheduler's HTTP endpoints: `/health`, and `/metrics` with the metrics of each job's last execution. */
 export interface ScheduleServer extends AsyncDisposable {
   readonly url: string;
-  /** Counts what happens. */
+  /** Counts events. */
   hear(event: ScheduleEvent): void;
 }
 
@@ -15,11 +15,11 @@ export interface ScheduleServerOptions {
   readonly host: string;
   readonly port: number;
   readonly standing: () => ScheduleStanding;
-  /** The figures of the jobs that are scheduled. */
+  /** The metrics of the scheduled jobs. */
   readonly measured: () => Iterable<MeasuredJob>;
 }
 
-/** Listens. Throws `invalid_argument` where that address cannot be had. */
+/** Listens. Throws `invalid_argument` if the address is not available. */
 export async function openScheduleServer({
   host,
   port,
@@ -37,20 +37,20 @@ export async function openScheduleServer({
   });
   const skipped = new Counter({
     name: "runvault_schedule_skipped_total",
-    help: "Starts that came to no execution: one was running, nobody could start it in time, or the file had errors.",
+    help: "Starts without an execution: one was running, nobody could start it in time, or the file had errors.",
     labelNames: ["job", "why"],
     registers,
   });
   const gauge = (name: string, help: string, value: () => number) => {
     const made: Gauge = new Gauge({ name, help, registers, collect: () => made.set(value()) });
   };
-  gauge("runvault_schedule_running", "Executions under way.", () => standing().running.length);
+  gauge("runvault_schedule_running", "Running executions.", () => standing().running.length);
   gauge("runvault_schedule_bad_files", "Job files that cannot be run.", () => standing().bad.length);
 
   const app: FastifyInstance = fastify({ logger: false, bodyLimit: 1024 });
   app.get("/health", async (_request, reply) => {
     const { good, bad, running } = standing();
-    // the names of files are for the log
+    // file names belong only in the log
     const body = { status: bad.length === 0 ? "ok" : "degraded", files: good, badFiles: bad.length, running };
     return await reply.code(good === 0 ? 503 : 200).send(body);
   });

@@ -2,24 +2,24 @@ import { nextStarts } from "../file/cron.ts";
 import type { JobFile } from "../file/job-files.ts";
 import type { JobSchedule } from "../file/job-schema.ts";
 
-/** A start of a schedule, and when it comes: put off by the file's jitter. */
+/** A start of a schedule, and its time after the file's jitter. */
 export interface Start {
   readonly start: Date;
   readonly at: Date;
 }
 
-/** Of a long sleep, or a clock that jumped far, the last of so many starts count. */
+/** After a long sleep or a large clock jump, only the last starts count. */
 const mostStarts = 10_000;
 
-/** A job file under a scheduler: which of its starts are served, and which comes next. */
+/** A scheduled job file: which starts are done, and which comes next. */
 export class ScheduledFile {
   readonly #random: () => number;
   #file: JobFile;
-  /** The last start that was served, passed over or missed: none up to it comes again, whatever the clock does. */
+  /** The last start that was served, skipped or missed. None up to it starts again, whatever the clock does. */
   #served: Date;
-  /** The first start behind it, once that was asked for: it is looked at every half minute. */
+  /** The first start after it, once computed: it is needed every half minute. */
   #known: Date | null | undefined;
-  /** The jitter of the start that comes next, drawn once for each. */
+  /** The next start's jitter, drawn once per start. */
   #jitter: { readonly start: number; readonly ms: number } | null = null;
 
   /** `file` has a schedule. `served`: nothing up to it is to be started. */
@@ -41,7 +41,7 @@ export class ScheduledFile {
     return this.#file.job.schedule!;
   }
 
-  /** Goes by what the file says now. Starts that only the new schedule has had are not missed. */
+  /** Takes over a changed file. Starts that only the new schedule had in the past are not missed. */
   renew(file: JobFile, now: Date): void {
     const { cron, timezone } = this.schedule;
     this.#file = file;
@@ -50,7 +50,7 @@ export class ScheduledFile {
     this.serve(now);
   }
 
-  /** The last start that is due, and those before it that nothing served; null where none is. */
+  /** The last due start, and earlier ones that nothing served; null if none is due. */
   due(now: Date): (Start & { readonly missed: readonly Date[] }) | null {
     const starts: Date[] = [];
     let start = this.#following;
@@ -63,7 +63,7 @@ export class ScheduledFile {
     return { ...this.#withJitter(last), missed: starts.slice(0, -1) };
   }
 
-  /** The start behind those that are served; null where the schedule has none. */
+  /** The first start after those served; null if the schedule has none. */
   get next(): Start | null {
     const start = this.#following;
     return start === null ? null : this.#withJitter(start);
@@ -84,7 +84,7 @@ export class ScheduledFile {
   #withJitter(start: Date): Start {
     if (this.#jitter?.start !== start.getTime()) {
       const [after] = nextStarts(this.schedule, 1, start);
-      // of starts closer together than the jitter none would come: each would be overtaken by the next
+      // with starts closer together than the jitter, each would be overtaken by the next
       const most = Math.min(this.schedule.jitter.ms, (after ?? start).getTime() - start.getTime());
       this.#jitter = { start: start.getTime(), ms: Math.round(most * this.#random()) };
     }

@@ -7,50 +7,53 @@ export interface ProcessEnd {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** An execution in a process of its own. */
+/** An execution in a separate process. */
 export interface RunningProcess {
   readonly ended: Promise<ProcessEnd>;
   kill(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
-/** What happens under a scheduler. */
+/** Events of a scheduler. */
 export type ScheduleEvent =
-  /** A job starts next at `at`: at `start`, put off by its jitter. */
+  /** A job's next start: `start`, delayed by jitter to `at`. */
   | { readonly kind: "next"; readonly job: string; readonly start: Date; readonly at: Date }
-  /** `isLate`: a missed start is made up for. */
+  /** `isLate`: makes up for a missed start. */
   | { readonly kind: "started"; readonly job: string; readonly start: Date; readonly isLate: boolean }
   | ({ readonly kind: "ended"; readonly job: string; readonly seconds: number } & ProcessEnd)
-  /** A start that comes to no execution of its own. */
+  /** A start that gets no execution. */
   | { readonly kind: "skipped"; readonly job: string; readonly start: Date; readonly why: SkipReason }
-  /** As many as may are executed; it starts when one of them ends. */
+  /** The limit of parallel executions is reached; it starts when one ends. */
   | { readonly kind: "waits"; readonly job: string; readonly start: Date }
-  /** A file that cannot be run as it reads now; `was` is how it read last, where it could be run. */
+  /** A file that can no longer be run; `was` is its last valid form, if any. */
   | {
       readonly kind: "bad";
       readonly file: string;
       readonly faults: readonly string[];
       readonly was: JobFile | null;
     }
-  /** A file that was bad, and can be run again. */
+  /** A bad file that can be run again. */
   | { readonly kind: "good"; readonly file: string; readonly is: JobFile };
 
-/** `running`: the execution before goes on. `missed`: nobody could start it in time. `bad`: the file has errors. */
+/**
+ * `running`: the previous execution is still running. `missed`: nobody could start it in time. `bad`: the file has
+ * errors.
+ */
 export type SkipReason = "running" | "missed" | "bad";
 
-/** A file as it reads now: the job, or what is wrong with it. */
+/** A file after reading: the job, or its errors. */
 export type ReadScheduled = { readonly job: JobFile } | { readonly faults: readonly string[] };
 
 export interface SchedulerMeans {
   readonly now: () => Date;
-  /** Waits so long, or until woken. */
+  /** Waits this long, or until woken. */
   readonly sleep: (ms: number, woken: AbortSignal) => Promise<void>;
-  /** Reads all files, by the names under which they are known from then on. */
+  /** Reads all files; their names identify them from then on. */
   readonly read: () => Promise<ReadonlyMap<string, ReadScheduled>>;
-  /** When the last execution of a job began; null where there was none. */
+  /** When the last execution of a job began; null if there was none. */
   readonly lastBegin: (job: JobFile) => Promise<Date | null>;
   readonly launch: (file: string) => RunningProcess;
   readonly tell: (event: ScheduleEvent) => void;
-  /** Files that are executed at the same time. */
+  /** Most files executed at the same time. */
   readonly parallel: number;
   /** Asks for an orderly end. */
   readonly signal: AbortSignal;
@@ -63,33 +66,33 @@ export interface ScheduleStanding {
   readonly good: number;
   /** Which cannot. */
   readonly bad: readonly string[];
-  /** The jobs that are executed. */
+  /** The running jobs. */
   readonly running: readonly string[];
 }
 
-/** A clock that jumped is noticed within this time. */
+/** A clock jump is noticed within this time. */
 const longestSleepMs = 30_000;
-/** A start that comes this much late is still in time. */
+/** A start that is at most this late counts as in time. */
 const inTimeMs = 90_000;
-/** Of many missed starts the last are told. */
+/** Most missed starts reported, the last ones. */
 const mostTold = 10;
-/** What a process has beside its grace to end in. */
+/** Time for a process to end, in addition to its grace. */
 const endMs = 5_000;
 
 /**
- * Starts executions of job files when their schedules say so, each in a process of its own, until it is stopped; then those
- * under way are asked to end, and killed where they do not within their grace.
+ * Starts executions of job files on their schedules, each in a separate process, until it is stopped. Then running ones
+ * are asked to end, and killed if they do not within their grace.
  */
 export class Scheduler {
   readonly #means: SchedulerMeans;
-  /** Those that could be run at some time. */
+  /** Files that were valid at some time. */
   readonly #files = new Map<string, ScheduledFile>();
-  /** Those that cannot be run now. */
+  /** Files that cannot be run now. */
   readonly #bad = new Set<string>();
   readonly #running = new Map<string, { readonly process: RunningProcess; readonly startedMs: number }>();
   /** Starts that wait for their turn. */
   readonly #waiting = new Map<string, number>();
-  /** The next starts, as they were told. */
+  /** The next starts, as reported. */
   readonly #told = new Map<string, number>();
   #wake = new AbortController();
   #reading: Promise<void> = Promise.resolve();
@@ -105,17 +108,17 @@ export class Scheduler {
   }
 
   /**
-   * Reads all files, and goes by what they say now. Of a job that is new, nothing is started that its records have begun.
+   * Reads all files again and applies changes. For a new job, starts that its records already cover are not repeated.
    */
   async reread(): Promise<void> {
-    // one at a time: what was read last counts
+    // one at a time: the last reading wins
     const reading = this.#reading.then(() => this.#readAll());
     this.#reading = reading.catch(() => {});
     await reading;
     this.#wake.abort();
   }
 
-  /** Runs until the signal, or until it fails; every process that it started has ended by then. */
+  /** Runs until the signal or a failure; by then every process that it started has ended. */
   async run(): Promise<void> {
     const { signal, now, sleep } = this.#means;
     const onStop = () => this.#wake.abort();
@@ -135,7 +138,7 @@ export class Scheduler {
     }
   }
 
-  /** Serves what is due of a file; gives for how long nothing is, in milliseconds. */
+  /** Starts what is due for a file; returns how long nothing more is, in milliseconds. */
   async #look(file: string, one: ScheduledFile, now: Date): Promise<number> {
     const { tell } = this.#means;
     const due = one.due(now);

@@ -2,28 +2,30 @@ import { tableStates } from "../../archive/manifest/manifest.ts";
 import { exit, exitPrecedence } from "../../model/error.ts";
 import type { Trouble, TroubleKind } from "../record/job-record.ts";
 
-/** What changed from one execution to the next, and what is wrong now. */
+/** Changes between two executions, and current troubles. */
 export interface Changes {
-  /** New, worse than it was, or never told to anybody. */
+  /** New, worse than before, or never reported to anyone. */
   readonly worse: readonly Trouble[];
-  /** Over, and nobody was told so yet: `mended` says since when. */
+  /** Resolved but not yet reported; `mended` says since when. */
   readonly mended: readonly Trouble[];
-  /** Told long ago, and still so. */
+  /** Reported long ago, and still there. */
   readonly reminded: readonly Trouble[];
-  /** All that is wrong now, with what was known of it before. */
+  /** All current troubles, with what was known about them. */
   readonly troubles: readonly Trouble[];
 }
 
 /**
- * What is told once and is never mended: it happened, or cannot be helped. A run that is gone stays among the troubles, so
- * that it is known.
+ * Kinds that are reported once and never resolved: they happened, or cannot be helped. A run that is gone stays among
+ * the troubles, so it is known.
  */
 const once: ReadonlySet<TroubleKind> = new Set(["gone", "missed", "died"]);
 
-/** Of what is over by its nature the night after, only what nobody was told of stays. */
+/** Events, which are over by the next night; kept only if nobody was notified. */
 const events: ReadonlySet<TroubleKind> = new Set(["missed", "died"]);
 
-/** What is wrong, against what was wrong after the execution before. The same again is told only after `remindNs`. */
+/**
+ * Compares troubles with those after the previous execution. Unchanged ones are reported again only after `remindNs`.
+ */
 export function changesOf(
   before: readonly Trouble[],
   now: readonly Trouble[],
@@ -59,21 +61,21 @@ export function changesOf(
       troubles.push(old);
       worse.push(old);
     } else if (old.kind !== "gone" && !(old.run !== null && goneRuns.has(runOf(old)))) {
-      // a run that is gone was not mended: that it is gone is told in place of what was wrong with it
+      // a run that is gone was not resolved: its loss is reported instead of its earlier trouble
       mended.push({ ...old, mended: old.mended ?? at });
     }
   }
   return { worse, mended, reminded, troubles };
 }
 
-/** Whether somebody was told of the changes that there were; null: nobody is to be told. */
+/** Whether changes reached somebody; null: there is nobody to notify. */
 export interface Heard {
-  /** Of what is worse and of what goes on. */
+  /** For worse and continuing troubles. */
   readonly worse: boolean | null;
   readonly mended: boolean | null;
 }
 
-/** The troubles as the record keeps them for the next execution, which tells what nobody could be told of by this one. */
+/** The troubles for the record. The next execution reports those that could not be reported by this one. */
 export function troublesTold(
   { worse, mended, reminded, troubles }: Changes,
   heard: Heard,
@@ -82,11 +84,11 @@ export function troublesTold(
   const news = new Set(worse.map(({ key }) => key));
   const again = new Set(reminded.map(({ key }) => key));
   const kept = troubles.map((trouble) => {
-    // worse than what was told: nobody knows that yet
+    // worse than last reported, and nobody knows yet
     if (news.has(trouble.key)) return { ...trouble, told: heard.worse === true ? at : null };
     return again.has(trouble.key) && heard.worse === true ? { ...trouble, told: at } : trouble;
   });
-  // what happened once does not wait for somebody who is not there
+  // without recipients, events are not kept
   const lasting = heard.worse === null ? kept.filter(({ kind }) => !events.has(kind)) : kept;
   return heard.mended === false ? [...lasting, ...mended] : lasting;
 }
@@ -99,7 +101,7 @@ function runOf({ instance, run }: Trouble): string {
   return JSON.stringify([instance, run]);
 }
 
-/** How bad a trouble of its kind is: what ranks higher is worse. */
+/** Ranks the levels of one kind: higher is worse. */
 function levelRank({ kind, level }: Trouble): number {
   switch (kind) {
     case "table":
@@ -115,7 +117,7 @@ function levelRank({ kind, level }: Trouble): number {
   }
 }
 
-/** By the order in which statuses count where several apply. */
+/** Ranks exit statuses in their order of precedence. */
 function exitRank(status: number): number {
   if (status === exit.done) return -1;
   const rank = exitPrecedence.indexOf(status);

@@ -5,15 +5,15 @@ import { visible } from "../../model/text/visible-text.ts";
 import { type BeginLine, type ResultLine, type Trouble, troubleKinds } from "../record/job-record.ts";
 import type { Changes } from "./changes.ts";
 
-/** The version of messages that is sent. A key that is added does not change it; one that is gone, or means another thing, does. */
+/** The version of messages. Adding a key does not change it; removing one or changing a meaning does. */
 export const messageVersion = 1;
 
-/** Of each kind of change this many are in a message, and this many runs; `counts` says how many there are. */
+/** Most changes of each kind, and most runs, in a message; `counts` has their numbers. */
 const mostTroubles = 20;
 const mostRuns = 10;
-/** More of a text says no more. */
+/** Longer texts say nothing more. */
 const longestText = 500;
-/** Of a line for chats: this many changes of each kind, each no longer than this. */
+/** In a chat line: most changes of each kind, and the length of each. */
 const mostInLine = 3;
 const longestInLine = 200;
 
@@ -25,30 +25,27 @@ const count = z.int().nonnegative();
 const id = z.string().nullable();
 
 const toldTroubleSchema = z.strictObject({
-  key: key(
-    z.string(),
-    "stays the same for as long as the trouble lasts, so that alerts can be matched by it",
-  ),
+  key: key(z.string(), "stays the same for as long as the trouble lasts, for matching alerts"),
   kind: key(z.enum(troubleKinds), "what it is about"),
-  instance: key(id, "instance, where it is about a run"),
-  run: key(id, "run, where it is about one"),
-  table: key(id, "table, where it is about one"),
+  instance: key(id, "instance, if it is about a run"),
+  run: key(id, "run, if it is about one"),
+  table: key(id, "table, if it is about one"),
   level: key(z.string(), "how bad it is: the state of a table, an exit status, nights that a disk lasts for"),
   text: key(z.string(), "what is wrong, one sentence"),
   hint: key(id, "what to do about it"),
-  since: key(z.iso.datetime(), "since when it is known"),
+  since: key(z.iso.datetime(), "when it was first seen"),
 });
 
 const toldRunSchema = z.strictObject({
   instance: key(z.string(), "instance of the run"),
   run: key(z.string(), "id of the run"),
-  change: key(z.enum(["worse", "mended", "reminded"]), "what changed of it, the worst first"),
-  tables: key(z.array(z.string()), "its tables that are concerned"),
+  change: key(z.enum(["worse", "mended", "reminded"]), "what changed, the worst first"),
+  tables: key(z.array(z.string()), "its affected tables"),
   text: key(z.string(), "what is wrong, one sentence"),
   hint: key(id, "what to do about it"),
 });
 
-/** What a webhook and a command get: the one document of a message. */
+/** The document that webhooks and commands get. */
 export const messageSchema = z
   .strictObject({
     version: key(z.literal(messageVersion), "version of this document"),
@@ -57,10 +54,7 @@ export const messageSchema = z
       "test: sent by `runvault check --test-notify`, and nothing changed",
     ),
     job: key(z.string(), "name of the job"),
-    execution: key(
-      id,
-      "id of the execution, for `runvault jobs show`; null in a test, and where there was none",
-    ),
+    execution: key(id, "id of the execution, for `runvault jobs show`; null in a test, or if there was none"),
     host: key(z.string(), "machine that it ran on"),
     tool: key(z.string(), "program that sends it, with its version"),
     at: key(z.iso.datetime(), "when the execution ended"),
@@ -68,20 +62,20 @@ export const messageSchema = z
     exit: key(count, "exit status of the execution"),
     counts: key(
       z.strictObject({
-        worse: key(count, "what changed for the worse"),
-        mended: key(count, "what was mended"),
-        reminded: key(count, "what goes on, and was told long ago"),
-        troubles: key(count, "all that is wrong now"),
+        worse: key(count, "number of new or worse troubles"),
+        mended: key(count, "number of resolved troubles"),
+        reminded: key(count, "number of continuing troubles that were reported long ago"),
+        troubles: key(count, "number of all current troubles"),
       }),
-      "how many of each there are",
+      "numbers of troubles",
     ),
-    worse: key(z.array(toldTroubleSchema), `what changed for the worse, ${mostTroubles} at most`),
-    mended: key(z.array(toldTroubleSchema), `what was mended, ${mostTroubles} at most`),
-    reminded: key(z.array(toldTroubleSchema), `what goes on, and was told long ago, ${mostTroubles} at most`),
-    runs: key(
-      z.array(toldRunSchema),
-      `the runs concerned, the first ${mostRuns}, with what to do about each`,
+    worse: key(z.array(toldTroubleSchema), `new or worse troubles, ${mostTroubles} at most`),
+    mended: key(z.array(toldTroubleSchema), `resolved troubles, ${mostTroubles} at most`),
+    reminded: key(
+      z.array(toldTroubleSchema),
+      `continuing troubles that were reported long ago, ${mostTroubles} at most`,
     ),
+    runs: key(z.array(toldRunSchema), `the affected runs, at most ${mostRuns}, with a hint for each`),
     text: key(z.string(), "all of it in one line, for chats"),
   })
   .meta({
@@ -100,11 +94,11 @@ export function messageJsonSchema(): unknown {
 export interface MessageOf {
   readonly begin: Pick<BeginLine, "job" | "host" | "tool"> & { readonly id: string | null };
   readonly result: Pick<ResultLine, "at" | "exit">;
-  /** What of the changes is to be told; what else there is, is counted alone. */
+  /** The changes to report; others are only counted. */
   readonly changes: Changes;
 }
 
-/** The message of an execution. No secret that the scrubber knows is in it, and of no address a query. */
+/** The message of an execution, without known secrets and without queries of addresses. */
 export function messageOf({ begin, result, changes }: MessageOf, scrubber: Pick<Scrubber, "scrub">): Message {
   const clean = cleaner(scrubber);
   const { worse, mended, reminded, troubles } = changes;
@@ -137,7 +131,7 @@ export function messageOf({ begin, result, changes }: MessageOf, scrubber: Pick<
   return { ...message, text: lineOf(message) };
 }
 
-/** The message by which `runvault check --test-notify` tries a teller. */
+/** The message with which `runvault check --test-notify` tests a notifier. */
 export function testMessage(begin: Pick<BeginLine, "job" | "host" | "tool">, at: string): Message {
   const { job, host, tool } = begin;
   const message = {
@@ -155,7 +149,7 @@ function cleaner(scrubber: Pick<Scrubber, "scrub">): Clean {
   return (text) => cut(visible(withoutQueries(scrubber.scrub(text))), longestText);
 }
 
-/** Addresses end where their query or fragment begins: values there may be secrets. */
+/** Cuts addresses at their query or fragment, because values there may be secrets. */
 function withoutQueries(text: string): string {
   return text.replace(/\b([a-z][a-z0-9+.-]{0,15}:\/\/[^\s?#"'<>`]*)[?#][^\s"'<>`]*/gi, "$1");
 }
@@ -165,7 +159,7 @@ function cut(text: string, most: number): string {
   return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
 }
 
-/** What concerns the whole job first. */
+/** Troubles of the whole job first. */
 const order: readonly Trouble["kind"][] = [
   "job",
   "disk",
@@ -187,12 +181,12 @@ function toldTrouble(trouble: Trouble, clean: Clean): Message["worse"][number] {
   const name = (id: string | null) => (id === null ? null : clean(id));
   return {
     ...{ key: clean(key), kind, instance: name(instance), run: name(run), table: name(table), level },
-    // what is over asks for nothing
+    // a resolved trouble needs no hint
     ...{ text: clean(text), hint: trouble.mended === null ? name(hint) : null, since },
   };
 }
 
-/** The runs concerned, those for which something became worse first. */
+/** The affected runs, those with worse troubles first. */
 function runsOf({ worse, mended, reminded }: Changes, clean: Clean): Message["runs"] {
   const runs = new Map<string, Message["runs"][number]>();
   for (const [change, list] of Object.entries({ worse, reminded, mended } as const)) {
@@ -240,7 +234,7 @@ function lineOf(message: Omit<Message, "text">): string {
     [
       titleOf(message),
       ...part("worse", message.worse, counts.worse),
-      ...part("mended, no longer true", message.mended, counts.mended),
+      ...part("resolved", message.mended, counts.mended),
       ...part("still wrong", message.reminded, counts.reminded),
     ].join(" — "),
   );

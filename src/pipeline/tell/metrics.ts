@@ -3,30 +3,30 @@ import { type TableState, tableStates } from "../../archive/manifest/manifest.ts
 import { exit } from "../../model/error.ts";
 import type { BeginLine, ResultLine, RunLine } from "../record/job-record.ts";
 
-/** What figures of an execution are made of. */
+/** The data for an execution's metrics. */
 export interface MeasuredJob {
   readonly begin: Pick<BeginLine, "job">;
   readonly result: Omit<ResultLine, "troubles">;
   readonly runs: readonly RunLine[];
-  /** End of the last execution before this one that succeeded: an instant; null where none is known. */
+  /** End of the last earlier execution that succeeded: an instant; null if unknown. */
   readonly lastSuccess: string | null;
   /** When the schedule starts the job next; null without a schedule. */
   readonly nextStart: string | null;
-  /** Of those who were to be told, how many could not be. */
+  /** How many notifications failed. */
   readonly tellersFailed: number;
 }
 
-/** The metric that outlasts executions which fail. */
+/** The metric that failed executions must keep. */
 const lastSuccessName = "runvault_job_last_success_timestamp_seconds";
 
-/** The figures of an execution as Prometheus text, with the labels job, table and state; never a run. */
+/** The metrics of an execution as Prometheus text, with the labels job, table and state; never a run. */
 export async function metricsText(measured: MeasuredJob): Promise<string> {
   const registry = new Registry();
   addFigures(registry, measured);
   return await registry.metrics();
 }
 
-/** Adds the figures of an execution to those of other jobs. */
+/** Adds an execution's metrics to those of other jobs. */
 export function addFigures(registry: Registry, measured: MeasuredJob): void {
   const { begin, result, runs, lastSuccess, nextStart } = measured;
   const job = begin.job;
@@ -46,11 +46,7 @@ export function addFigures(registry: Registry, measured: MeasuredJob): void {
   set("runvault_job_requests", "Requests of the last execution, retries included.", result.requests);
   set("runvault_job_retries", "Requests that the last execution repeated.", result.retries);
   set("runvault_job_quarantined_rows", "Rows that the last execution set aside.", result.quarantinedRows);
-  set(
-    "runvault_job_tellers_failed",
-    "Of those who were to be told of the last execution, how many could not be.",
-    measured.tellersFailed,
-  );
+  set("runvault_job_tellers_failed", "Failed notifications of the last execution.", measured.tellersFailed);
   if (nextStart !== null) setNextStart(registry, job, nextStart);
   set("runvault_runs_expiring", "Unproven runs that the gateway is about to forget.", result.expiring);
   set("runvault_archive_free_bytes", "Free space of the archive's file system.", result.freeBytes);
@@ -79,7 +75,7 @@ export function addFigures(registry: Registry, measured: MeasuredJob): void {
   }
 }
 
-/** Says when a job starts next: an instant. */
+/** Sets when a job starts next: an instant. */
 export function setNextStart(registry: Registry, job: string, start: string): void {
   const help = "When the schedule starts the job next.";
   gaugeOf(registry, "runvault_job_next_start_timestamp_seconds", help, ["job"]).set(
@@ -88,13 +84,13 @@ export function setNextStart(registry: Registry, job: string, start: string): vo
   );
 }
 
-/** The gauge of a registry by that name, made where it is new. */
+/** The gauge with this name, created if new. */
 function gaugeOf(registry: Registry, name: string, help: string, labelNames: string[]): Gauge {
   const known = registry.getSingleMetric(name);
   return known instanceof Gauge ? known : new Gauge({ name, help, labelNames, registers: [registry] });
 }
 
-/** What was committed, by table: of a run that was not, nothing counts. */
+/** What was committed, by table; runs without a commit do not count. */
 function committedTables(runs: readonly RunLine[]) {
   const tables = new Map<string, { rows: number; readonly states: Map<TableState, number> }>();
   for (const { result, tables: ofRun } of runs) {
@@ -109,7 +105,7 @@ function committedTables(runs: readonly RunLine[]) {
   return tables;
 }
 
-/** When a job last succeeded, by a text that `metricsText` made; null where that does not say. */
+/** When a job last succeeded, by a text from `metricsText`; null if the text does not say. */
 export function lastSuccessIn(text: string, job: string): string | null {
   const line = new RegExp(`^${lastSuccessName}\\{job="${job}"\\} ([0-9.e+]{1,30})$`, "m").exec(text);
   const ms = Math.round(Number(line?.[1]) * 1000);

@@ -12,7 +12,7 @@ import { teamsMessage } from "./teams-message.ts";
 import { type TellContext, type Teller, type TellLog, type TellTimes, usualTimes } from "./tell-one.ts";
 import { below, hideAddress, type WebAddress } from "./web-address.ts";
 
-/** Which changes somebody is told of. */
+/** The changes that a recipient is notified of. */
 export type Hears = ReadonlySet<"worse" | "mended">;
 
 /** One who gets a message of what changed. */
@@ -32,14 +32,14 @@ export interface Tellers {
   readonly scrubber: Scrubber;
   readonly log: TellLog;
   readonly clock: () => Nanoseconds;
-  /** Ends what is being told; without it only its time does. */
+  /** Ends notifications; otherwise only their time limit does. */
   readonly signal: AbortSignal | undefined;
 }
 
 export interface TellersOptions {
-  /** Where the addresses are. */
+  /** Has the addresses. */
   readonly env: JobPlace["env"];
-  /** Gets to know every address, so that nothing prints one. */
+  /** Learns every address, so that none is printed. */
   readonly scrubber: Scrubber;
   readonly log: TellLog;
   /** Default: the clock of this machine. */
@@ -48,7 +48,7 @@ export interface TellersOptions {
   readonly times?: Partial<TellTimes>;
 }
 
-/** Those whom a job file names. Nothing is sent yet. */
+/** The notifiers of a job file. Sends nothing yet. */
 export function openTellers(
   { name, notify, metrics }: Pick<Job, "name" | "notify" | "metrics">,
   { env, scrubber, log, clock = wallClock, signal, times }: TellersOptions,
@@ -91,7 +91,7 @@ export function openTellers(
   };
 }
 
-/** Whom a heartbeat is for: that an execution began, or how it ended. */
+/** A heartbeat notifier: an execution began, or how it ended. */
 export function heartbeatTeller(address: WebAddress, beat: "start" | "done" | "fail"): Teller {
   const to = beat === "done" ? address : below(address, beat);
   return web("heartbeat", to, (signal) => sendRequest(to, { method: "GET" }, signal));
@@ -112,7 +112,7 @@ function mailTeller(address: WebAddress, { from, to }: NonNullable<Job["notify"]
     );
 }
 
-/** A Pushgateway that is to have figures: what is not among them it keeps. */
+/** A Pushgateway notifier with its metrics; the Pushgateway keeps metrics that are not among them. */
 export function pushgatewayTeller(address: WebAddress, body: string): Teller {
   const sent = { method: "POST", body, type: "text/plain; version=0.0.4; charset=utf-8" } as const;
   return web("pushgateway", address, (signal) => sendRequest(address, sent, signal));
@@ -128,7 +128,7 @@ function commandTeller(
     to: "command",
     slow: {
       what: "the command did not end",
-      hint: "It was ended, with all that it had started; have it leave what takes longer to another process.",
+      hint: "It was killed with everything it had started; have it hand longer work to another process.",
     },
     attempt: async (signal) => {
       const { output, error } = await runCommand(command, `${JSON.stringify(message)}\n`, signal);
@@ -143,7 +143,7 @@ function web(to: Teller["to"], { words, from }: WebAddress, attempt: Teller["att
     to,
     slow: {
       what: `${words} did not answer`,
-      hint: `See whether it is overloaded or a firewall is in between; check ${from}.`,
+      hint: `Check whether it is overloaded or behind a firewall; check ${from}.`,
     },
     attempt,
   };

@@ -2,23 +2,23 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable } from "node:stream";
 import { RunvaultError } from "../../model/error.ts";
 
-/** Of what a command prints this much is kept for the log. */
+/** Most output of a command that is logged. */
 const mostOfOutput = 4096;
 
-/** How long output is waited for that a process which the command left behind may hold open. */
+/** How long to wait for output that a leftover process may hold open. */
 const longestDrainMs = 500;
 
 /** How a command ended. */
 export interface CommandEnd {
-  /** What it printed, of either stream, cut. */
+  /** The beginning of its output, from both streams. */
   readonly output: string;
-  /** Why it did not do what it is for; null where it did. */
+  /** Why it failed; null if it did not. */
   readonly error: RunvaultError | null;
 }
 
 /**
- * Runs a program without a shell, in a process group of its own, with a text on standard input; a program that does not
- * read it is as good as one that does. When `signal` aborts, the whole group is killed, for a program may wait for others.
+ * Runs a program without a shell, in its own process group, with a text on standard input that it need not read. When
+ * `signal` aborts, the whole group is killed, because a program may wait for others.
  */
 export async function runCommand(
   [program = "", ...args]: readonly string[],
@@ -34,7 +34,7 @@ export async function runCommand(
   const closeStreams = () => {
     for (const stream of child.stdio) stream?.destroy();
   };
-  // its own end counts: what it left behind may hold its output open for as long as it likes
+  // its own exit counts: a leftover process may hold its output open for any time
   let draining: NodeJS.Timeout | undefined;
   child.once("exit", (status, by) => {
     draining = setTimeout(() => resolve(endOf(status, by)), longestDrainMs);
@@ -61,12 +61,12 @@ function spawnGroup(program: string, args: readonly string[]): ChildProcess | Ru
   try {
     return spawn(program, args, { detached: true, shell: false, stdio: ["pipe", "pipe", "pipe"] });
   } catch (error) {
-    // an argument with a null character, or more of them than the system takes
+    // an argument with a null character, or too many for the system
     return notStarted(error);
   }
 }
 
-/** Keeps the beginning of what a stream gives, and lets the rest go by. */
+/** Keeps the beginning of a stream and discards the rest. */
 function keepStart(stream: Readable | null): () => string {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -86,14 +86,14 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // all of it ended meanwhile
+    // everything ended meanwhile
   }
 }
 
 function endOf(status: number | null, by: NodeJS.Signals | null): RunvaultError | null {
   if (status === 0) return null;
   const how = by === null ? `ended with status ${status}` : `was ended by ${by}`;
-  // worth another attempt, as an answer of 500 is
+  // worth another attempt, like an HTTP 500
   return new RunvaultError("server_error", `the command ${how}`, {
     hint: "What it printed is in the log; `runvault check FILE --test-notify` runs it again.",
   });
@@ -108,6 +108,6 @@ function notStarted(thrown: unknown): RunvaultError {
         ? "may not be run"
         : `could not be started (${code})`;
   return new RunvaultError("invalid_argument", `the command ${why}`, {
-    hint: "Check notify.command: a program with a / in its name is looked for from the job file's folder on, others in PATH.",
+    hint: "Check notify.command: a program with a / in its name is relative to the job file's folder; others are looked up in PATH.",
   });
 }

@@ -4,24 +4,24 @@ import { basicAuthorization } from "../../model/text/address-secrets.ts";
 import { isLoopback } from "../../serve/http/loopback.ts";
 import type { WebAddress } from "./web-address.ts";
 
-/** What is sent. */
+/** A request to send. */
 export interface Sent {
   readonly method: "GET" | "POST";
   readonly body?: string;
   readonly type?: string;
 }
 
-/** Of an answer nobody needs more. */
+/** Longer answers are not read to the end. */
 const mostOfAnswer = 16 * 1024;
 const longestDrainMs = 1_000;
 
 /**
- * Sends one request, and is content with any status of success; what the answer holds does not count. A redirect is not
- * followed. Throws without the address, and without what the other side says: either may hold a secret.
+ * Sends one request and accepts any success status; the answer's contents do not matter. Does not follow redirects.
+ * Errors contain neither the address nor the answer: either may hold a secret.
  */
 export async function sendRequest(address: WebAddress, sent: Sent, signal: AbortSignal): Promise<void> {
   const { url } = address;
-  // as for gateways: proxies of the environment, but not for this machine itself
+  // as for gateways: the environment's proxies, but not for this machine itself
   const isHere = isLoopback(url.hostname.replace(/^\[(.*)\]$/, "$1"));
   const dispatcher = isHere ? new Agent() : new EnvHttpProxyAgent();
   try {
@@ -67,7 +67,7 @@ function statusError(
       `${words} answered with a redirect (${status}), which is not followed`,
       {
         status,
-        hint: `Set ${from} to the address that it leads to.`,
+        hint: `Set ${from} to the redirect's target.`,
       },
     );
   }
@@ -80,7 +80,7 @@ function statusError(
       {
         status,
         retryAfterMs: seconds * 1000,
-        hint: `See what is wrong with ${words}; \`runvault check FILE --test-notify\` tries it again.`,
+        hint: `Check what is wrong with ${words}; \`runvault check FILE --test-notify\` tests it again.`,
       },
     );
   }
@@ -113,7 +113,7 @@ export function transportError(thrown: unknown, { words, from, url }: WebAddress
     code === "ECONNREFUSED"
       ? "nothing is listening at the address of"
       : code === "ENOTFOUND" || code === "EAI_AGAIN"
-        ? "the host name cannot be resolved of"
+        ? "the host name cannot be resolved for"
         : "the connection failed to";
   return new RunvaultError("unreachable", `${why} ${words}${code === "" ? "" : ` (${code})`}`, {
     hint: `Check ${from} and the network.`,

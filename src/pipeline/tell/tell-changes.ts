@@ -4,10 +4,10 @@ import { type MessageOf, messageOf } from "./message.ts";
 import type { Hears, Tellers } from "./open-tellers.ts";
 import { type TellContext, tellOne, wholeTime } from "./tell-one.ts";
 
-/** What came of telling, for the record. */
+/** The results of notifications, for the record. */
 export interface ToldChanges {
   readonly told: readonly ToldLine[];
-  /** All that is wrong now, with what was told of it. */
+  /** All current troubles, with when they were reported. */
   readonly troubles: readonly Trouble[];
 }
 
@@ -21,7 +21,7 @@ export async function tellChanges(tellers: Tellers, changed: MessageOf): Promise
   return await tellListeners(tellers, changed, { ...tellers, signal: time.signal });
 }
 
-/** The same within a time that is somebody else's. */
+/** The same within the caller's time limit. */
 export async function tellListeners(
   { listeners, scrubber }: Pick<Tellers, "listeners" | "scrubber">,
   changed: MessageOf,
@@ -37,7 +37,7 @@ export async function tellListeners(
   const heard = (change: "worse" | "mended"): boolean | null => {
     if (listeners.length === 0) return null;
     const wanting = lines.filter((_, index) => listeners[index]!.hears.has(change));
-    // nobody waits for what nobody wants to hear
+    // no notification is needed if nobody wants it
     return wanting.length === 0 || wanting.some((line) => line?.result !== "failed");
   };
   const all: Heard = { worse: heard("worse"), mended: heard("mended") };
@@ -47,7 +47,7 @@ export async function tellListeners(
   };
 }
 
-/** What somebody hears of the changes. */
+/** The changes that a recipient wants. */
 function changesFor(changes: Changes, hears: Hears): Changes {
   const { worse, mended, reminded } = changes;
   return {

@@ -13,16 +13,16 @@ export interface EndToTell {
   readonly result: Omit<ResultLine, "troubles">;
   readonly runs: readonly RunLine[];
   readonly changes: Changes;
-  /** End of the last execution before this one that succeeded, by the records; null where none is known. */
+  /** End of the last earlier execution that succeeded, by the records; null if unknown. */
   readonly lastSuccess: string | null;
   /** When the schedule starts the job next; null without a schedule. */
   readonly nextStart: string | null;
 }
 
 /**
- * Tells how an execution ended: the heartbeat always, webhook and command of changes, all side by side; then the figures,
- * in which those are counted who could not be told. Never throws, changes no exit status, and takes about a minute at most.
- * What was told at the start has to be over: a heartbeat's start must not come after its end.
+ * Notifies about an execution's end: always the heartbeat, and webhook and command of changes, all in parallel; then
+ * the metrics, which count failed notifications. Never throws, changes no exit status, and takes at most about a
+ * minute. Notifications about the start must be over: a heartbeat's start must not arrive after its end.
  */
 export async function tellEnd(tellers: Tellers, end: EndToTell): Promise<ToldChanges> {
   using time = wholeTime(tellers.times, tellers.signal);

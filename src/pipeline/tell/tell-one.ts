@@ -6,49 +6,47 @@ import { visible } from "../../model/text/visible-text.ts";
 import { isoOf, type Nanoseconds } from "../../model/time.ts";
 import type { ToldLine } from "../record/job-record.ts";
 
-/** Where tellers write what went wrong: a log of pino is one. */
+/** A log for failures, such as pino's. */
 export interface TellLog {
   info(facts: object, text: string): void;
   warn(facts: object, text: string): void;
 }
 
-/** How long telling may take, in milliseconds. */
+/** Time limits of notifications, in milliseconds. */
 export interface TellTimes {
   /** One attempt, a command included. Default 10,000. */
   readonly attemptMs: number;
-  /** Upper bound of the first random pause between attempts, twice that of the second. Default 2,000. */
+  /** Upper bound of the first random pause between attempts, half that of the second. Default 2,000. */
   readonly pauseMs: number;
-  /** All that is told at one time, whatever its attempts. Default 60,000. */
+  /** All simultaneous notifications with all their attempts. Default 60,000. */
   readonly wholeMs: number;
 }
 
 export const usualTimes: TellTimes = { attemptMs: 10_000, pauseMs: 2_000, wholeMs: 60_000 };
 
-/** Attempts to tell one of those who are to be told. */
+/** Attempts per notification. */
 const attempts = 3;
 
-/** What telling needs beside what is told. */
+/** What sending needs besides the message. */
 export interface TellContext {
   readonly times: TellTimes;
   readonly scrubber: Scrubber;
   readonly log: TellLog;
   readonly clock: () => Nanoseconds;
-  /** Ends all of it. */
+  /** Ends everything. */
   readonly signal: AbortSignal;
 }
 
-/** One of those who are to be told. */
+/** A notifier with something to send. */
 export interface Teller {
   readonly to: ToldLine["to"];
-  /** What was not done in time, and what to do about it. */
+  /** What was not done in time, and a hint. */
   readonly slow: { readonly what: string; readonly hint: string };
-  /** One attempt, which `signal` ends. Throws a RunvaultError without the address; its code says whether to try again. */
+  /** One attempt, which `signal` ends. Throws a RunvaultError without the address; its code says whether to retry. */
   attempt(signal: AbortSignal): Promise<void>;
 }
 
-/**
- * Tells one of those who are to be told, in three attempts. Never throws: that nobody heard is in the line, and in the log.
- */
+/** Sends one notification, in up to three attempts. Never throws: a failure is in the line and in the log. */
 export async function tellOne(
   teller: Teller,
   { times, scrubber, log, clock, signal }: TellContext,
@@ -61,7 +59,7 @@ export async function tellOne(
       backoffBaseMs: times.pauseMs,
       backoffMaxMs: 2 * times.pauseMs,
       retryAfterMaxMs: 2 * times.pauseMs,
-      // no pause is short: who was down a moment ago is down now
+      // never a short pause: a recipient that was down a moment ago is still down
       random: () => 0.5 + Math.random() / 2,
     });
     await withRetries(
@@ -78,15 +76,15 @@ export async function tellOne(
     const clean = (text: string) => visible(scrubber.scrub(text));
     const error = {
       ...{ code, message: clean(message), hint: hint === undefined ? null : clean(hint) },
-      // whoever cannot be told does not make a job fail
+      // a failed notification does not fail the job
       exit: 0,
     };
-    log.warn({ to, attempts: tried, code, why: error.message }, "could not be told");
+    log.warn({ to, attempts: tried, code, why: error.message }, "could not be notified");
     return { kind: "told", at: isoOf(clock()), to, result: "failed", attempts: tried, error };
   }
 }
 
-/** One attempt with an end. An attempt that does not heed its signal is left alone, so that nobody waits for it. */
+/** One attempt with a time limit. An attempt that ignores its signal is abandoned. */
 async function withinTime(teller: Teller, attemptMs: number, signal: AbortSignal): Promise<void> {
   const { what, hint } = teller.slow;
   signal.throwIfAborted();
@@ -111,11 +109,13 @@ async function withinTime(teller: Teller, attemptMs: number, signal: AbortSignal
   }
 }
 
-/** The life of all that is told at one time: it ends after `wholeMs`, and with `signal`. */
+/** The lifetime of simultaneous notifications: ends after `wholeMs`, and with `signal`. */
 export function wholeTime({ wholeMs }: TellTimes, signal: AbortSignal | undefined): TellingTime {
   const controller = new AbortController();
   const timer = setTimeout(() => {
-    controller.abort(new RunvaultError("timeout", `telling took longer than ${wholeMs / 1000} s in all`));
+    controller.abort(
+      new RunvaultError("timeout", `notifications took longer than ${wholeMs / 1000} s in all`),
+    );
   }, wholeMs);
   const onAbort = () => controller.abort(signal?.reason);
   if (signal?.aborted === true) onAbort();

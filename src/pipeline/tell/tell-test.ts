@@ -6,8 +6,8 @@ import { type Teller, tellOne, wholeTime } from "./tell-one.ts";
 import { textfileTest } from "./write-textfile.ts";
 
 /**
- * Tries everyone whom a job file names, side by side: a message that is a test, a heartbeat as of an execution that
- * succeeds, no figures. Never throws; of the heartbeat there is one line, for its start and its end.
+ * Tests every notifier of a job file in parallel: a test message, a heartbeat as for a success, no metrics. Never
+ * throws; the heartbeat has one line for its start and end.
  */
 export async function tellTest(
   tellers: Tellers,
@@ -28,7 +28,7 @@ export async function tellTest(
   }
   for (const { teller } of listeners) told.push(tell(teller(message)));
   if (textfile !== null) told.push(tell(textfileTest(textfile)));
-  // without figures the Pushgateway keeps those that it has
+  // without metrics the Pushgateway keeps the ones that it has
   if (pushgateway !== null) told.push(tell(pushgatewayTeller(pushgateway, "")));
   return await Promise.all(told);
 }

@@ -4,23 +4,20 @@ import { heartbeatTeller, type Tellers } from "./open-tellers.ts";
 import { tellChanges } from "./tell-changes.ts";
 import { tellOne, wholeTime } from "./tell-one.ts";
 
-/** What became of a job outside of any execution: it cannot begin, or can again. */
+/** A change of a job outside of executions: it cannot begin, or can again. */
 export interface UnbegunJob {
   readonly job: string;
   /** Stays the same for as long as it lasts. */
   readonly key: string;
   readonly tool: string;
   readonly at: string;
-  /** The exit status it leads to; 0: it is over. */
+  /** The resulting exit status; 0: it is over. */
   readonly exit: number;
   readonly text: string;
   readonly hint: string | null;
 }
 
-/**
- * Tells webhook and command of it; there is no record from which a later execution could know that they were told. Never
- * throws.
- */
+/** Notifies webhook and command of it; no record says later that this was done. Never throws. */
 export async function tellUnbegun(tellers: Tellers, unbegun: UnbegunJob): Promise<void> {
   const { job, key, tool, at, exit, text, hint } = unbegun;
   const isOver = exit === 0;
@@ -38,7 +35,7 @@ export async function tellUnbegun(tellers: Tellers, unbegun: UnbegunJob): Promis
   });
 }
 
-/** Tells a heartbeat that an execution failed which has no record. Never throws. */
+/** Sends a failed heartbeat for an execution without a record. Never throws. */
 export async function tellFailedBeat(tellers: Tellers): Promise<void> {
   if (tellers.heartbeat === null) return;
   using time = wholeTime(tellers.times, tellers.signal);

@@ -13,18 +13,18 @@ import type {
   TroubleKind,
 } from "../record/job-record.ts";
 
-/** A table that the archive holds, and that is not proven. */
+/** An unproven table in the archive. */
 export interface UnprovenTable {
   readonly instance: string;
   readonly run: string;
   readonly table: string;
   readonly state: TableState;
-  /** Whether `runvault maintain accept` keeps it as it is. */
+  /** Whether `runvault maintain accept` accepted it. */
   readonly accepted: boolean;
   readonly error: RecordedError | null;
 }
 
-/** A run that is not proven, and that the gateway is about to forget. */
+/** An unproven run that the gateway will soon forget. */
 export interface ExpiringRun {
   readonly instance: string;
   readonly run: string;
@@ -32,7 +32,7 @@ export interface ExpiringRun {
   readonly forgotten: string;
 }
 
-/** What an execution found out, as far as it came. */
+/** The findings of an execution, as far as it got. */
 export interface NightSeen {
   /** Its end: an instant. */
   readonly at: string;
@@ -41,40 +41,40 @@ export interface NightSeen {
   /** What ended the whole execution, if anything did. */
   readonly error: RecordedError | null;
   readonly runs: readonly RunLine[];
-  /** Exports, the verification and reconciliations; null where the execution did not come that far. */
+  /** Exports, the verification and reconciliations; null if the execution did not get that far. */
   readonly after: readonly AfterLine[] | null;
   /** Whether the job reconciles the runs that it commits. */
   readonly reconciles: boolean;
   /** Whether it writes reports of them. */
   readonly reports: boolean;
   /**
-   * Whether the execution found out how a run stands: worked on it to the end, found it unchanged, or found that it is no
-   * longer among those of the job. False where the list of its instance did not come, or the deadline came first.
+   * Whether the execution knows a run's state: finished work on it, found it unchanged, or found that it is no longer
+   * the job's. False if the list of its instance did not come, or the deadline came first.
    */
   readonly looked: (run: RunRef) => boolean;
-  /** Tables of runs of this job that are not proven, by their manifests, whether they were worked on or not. */
+  /** Unproven tables of this job's runs, by their manifests, worked on or not. */
   readonly unproven: readonly UnprovenTable[];
-  /** Runs within a quarter of `keeps` of being forgotten unproven; null where no list says. */
+  /** Unproven runs within a quarter of `keeps` of being forgotten; null if no list says. */
   readonly expiring: readonly ExpiringRun[] | null;
-  /** Free space of the archive's disk, and how many nights it lasts for; null where either is not known. */
+  /** Free space of the archive's disk, and how many nights it lasts; null if either is unknown. */
   readonly disk: { readonly freeBytes: number; readonly nights: number | null } | null;
-  /** Starts since the last execution that did not come to one: instants, and why. */
+  /** Starts since the last execution without one: instants, and reasons. */
   readonly missed: readonly { readonly at: string; readonly why: string }[];
-  /** Executions before this one that ended without a result. */
+  /** Earlier executions that ended without a result. */
   readonly died: readonly { readonly id: string; readonly at: string }[];
 }
 
-/** Below this many nights a disk is trouble; and it is none any more only from one more on. */
+/** Fewer nights than this are trouble, which is over only from one more on. */
 const fewNights = 3;
 
 const unprovenStates: ReadonlySet<TableState> = new Set(["QUARANTINED", "UNVERIFIED", "INCOMPLETE"]);
 
-/** Results of a run after which it is known how it stands. */
+/** Results after which a run's state is known. */
 const settled: ReadonlySet<RunResult> = new Set(["archived", "unchanged", "by_other"]);
 
 /**
- * What is wrong after an execution, by keys that stay the same from execution to execution. `before` is what was wrong
- * after the last one: what this one had no look at stays as it was, and nothing new is said of it.
+ * Current troubles after an execution, with keys that stay the same from execution to execution. `before` has those
+ * after the last one: what this execution did not look at stays as it was.
  */
 export function troublesNow(night: NightSeen, before: readonly Trouble[]): readonly Trouble[] {
   const { at } = night;
@@ -90,7 +90,7 @@ export function troublesNow(night: NightSeen, before: readonly Trouble[]): reado
       made(at, "missed", start, {
         level: "missed",
         text: `the start of ${start} was missed: ${why}`,
-        hint: "What it would have done is done by the next execution; `runvault status` shows when that is.",
+        hint: "The next execution does the missed work; `runvault status` shows when that is.",
       }),
     );
   }
@@ -99,7 +99,7 @@ export function troublesNow(night: NightSeen, before: readonly Trouble[]): reado
       made(at, "died", id, {
         level: "died",
         text: `the execution that began at ${began} died without a result`,
-        hint: `\`runvault jobs show ${id}\` prints how far it came; out of memory and a restart of the machine are the usual reasons.`,
+        hint: `\`runvault jobs show ${id}\` shows how far it got; out of memory and a restart of the machine are the usual reasons.`,
       }),
     );
   }
@@ -113,7 +113,7 @@ export function troublesNow(night: NightSeen, before: readonly Trouble[]): reado
           ...run,
           level: "gone",
           text: `the gateway forgot ${id} before it was proven`,
-          hint: "What the archive holds of it stays; take what is missing from another archive, or remove the run with `runvault rm`.",
+          hint: "The archive keeps what it has; take what is missing from another archive, or remove the run with `runvault rm`.",
         }),
       );
       continue;
@@ -134,7 +134,7 @@ export function troublesNow(night: NightSeen, before: readonly Trouble[]): reado
       add(tableTrouble(at, { ...run, table, state, accepted, error }));
     }
   }
-  // of a run that was worked on, its line says more than the manifest; a table that no line has is as its manifest says
+  // for a run that was worked on, its line says more than the manifest; tables without a line are as in the manifest
   for (const table of night.unproven) {
     const id = idOf(table.instance, table.run);
     const line = runLines.get(id);
@@ -168,7 +168,7 @@ export function troublesNow(night: NightSeen, before: readonly Trouble[]): reado
   return [...found.values()];
 }
 
-/** Whether an execution could tell that a trouble which it did not find is over. */
+/** Whether an execution could tell that a trouble it did not find is over. */
 function isJudged(
   { kind, key, instance, run, table }: Trouble,
   night: NightSeen,
@@ -186,12 +186,12 @@ function isJudged(
     case "after": {
       const tried = night.after?.filter(({ error }) => !isJobs(error, night));
       const keys = tried?.map((line) => afterKey(line)) ?? [];
-      // the books of a run are looked at when it was committed, and stay as they are until then
+      // a run's books are checked when it is committed, and stay as they are until then
       if (instance !== null && run !== null) {
         const isAsked = key.startsWith("after:report:") ? night.reports : night.reconciles;
         return keys.includes(key) || gone.has(idOf(instance, run)) || !isAsked;
       }
-      // an export that is no longer in the file is over as well, once the others are made
+      // an export that was removed from the file is over as well, once the others are made
       return keys.includes(key) || (night.after !== null && night.error === null);
     }
     case "gone":
@@ -211,23 +211,23 @@ function isJudged(
   }
 }
 
-/** Whether an error is the one that ended the whole execution, which is told once and says nothing of its run or export. */
+/** Whether an error is the one that ended the whole execution: it is reported once, and not for its run or export. */
 function isJobs(error: RecordedError | null, { error: ended }: Pick<NightSeen, "error">): boolean {
   return error !== null && ended !== null && error.code === ended.code && error.message === ended.message;
 }
 
-/** Whether a run was worked on to an end, good or bad. */
+/** Whether work on a run was finished, well or badly. */
 function isEnded({ result }: RunLine): boolean {
   return settled.has(result) || result === "failed";
 }
 
 function jobTrouble({ at, begin, exit: status, error }: NightSeen): Trouble | null {
-  // who stopped it knows
+  // whoever stopped it knows
   if ((status === exit.done && error === null) || isStopped(error)) return null;
   return made(at, "job", null, {
     level: String(status),
     text: `the job ${begin.job} ended with exit status ${status}${error === null ? "" : `: ${error.message}`}`,
-    hint: error?.hint ?? "`runvault jobs show` prints what came of each run.",
+    hint: error?.hint ?? "`runvault jobs show` shows the result of each run.",
   });
 }
 
@@ -235,7 +235,7 @@ function isStopped(error: RecordedError | null): boolean {
   return error?.code === "interrupted";
 }
 
-/** What was wrong, without what somebody has accepted since: that is not mended, and is told of no more. */
+/** Open troubles without those that somebody has accepted since: they are not resolved, but no longer reported. */
 export function stillOpen(
   before: readonly Trouble[],
   { unproven, runs }: Pick<NightSeen, "unproven" | "runs">,
@@ -260,7 +260,7 @@ function tableTrouble(at: string, { instance, run, table, state, error }: Unprov
   return made(at, "table", `${id}/${table}`, {
     ...{ instance, run, table, level: state },
     text: `${table} of ${id} is ${state}${error === null ? "" : `: ${error.message}`}`,
-    hint: `${error?.hint ?? "The next execution tries it again."} If the fault is known, \`runvault maintain accept ${toCopy(id)} ${table} --reason TEXT\` keeps it as it is.`,
+    hint: `${error?.hint ?? "The next execution tries it again."} If the fault is known, \`runvault maintain accept ${toCopy(id)} ${table} --reason TEXT\` accepts it.`,
   });
 }
 
@@ -293,7 +293,7 @@ function afterTrouble(at: string, line: AfterLine): Trouble {
 function diskTrouble({ at, disk }: NightSeen, before: readonly Trouble[]): Trouble | null {
   if (disk?.nights == null) return null;
   const was = before.some(({ kind, mended }) => kind === "disk" && mended === null);
-  // one night more before it is over: a disk at the edge would be told of every other night
+  // one night more before it is over, or a disk at the edge would be reported every other night
   if (disk.nights >= (was ? fewNights + 1 : fewNights)) return null;
   return made(at, "disk", null, {
     level: String(Math.min(disk.nights, fewNights)),
@@ -323,7 +323,7 @@ function refOf(instanceId: string, runId: string): RunRef {
   return { instanceId, runId };
 }
 
-/** A run in a command that people copy: one that a shell would read otherwise is left to them. */
+/** A run's name in a command for copying; a placeholder if a shell would misread the name. */
 function toCopy(id: string): string {
   return /^[\w.%/:+-]+$/.test(id) && !id.startsWith("-") ? id : "INSTANCE/RUN";
 }

@@ -1,23 +1,23 @@
 import { hideParts } from "../../model/text/address-secrets.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
 
-/** An address that may be a secret as a whole, as those of hooks are; only its words are shown. */
+/** An address that may be a secret as a whole, like a webhook's; only its words are shown. */
 export interface WebAddress {
-  /** What it is, for people: `the webhook`. */
+  /** Its description for people: `the webhook`. */
   readonly words: string;
-  /** What to look at where it does not work: `the variable ALERT_URL`. */
+  /** Where to look if it does not work: `the variable ALERT_URL`. */
   readonly from: string;
   readonly url: URL;
 }
 
-/** The same address with more behind its path: a slash at its end and a query stay out of the way. */
+/** Appends to the path of an address, before its query and without a double slash. */
 export function below({ url, ...rest }: WebAddress, part: string): WebAddress {
   const longer = new URL(url);
   longer.pathname = `${url.pathname.replace(/\/+$/, "")}/${part}`;
   return { ...rest, url: longer };
 }
 
-/** Has a scrubber know an address as a whole, and each of its parts that may be a secret. */
+/** Hides an address as a whole, and each of its parts that may be a secret. */
 export function hideAddress(scrubber: Scrubber, written: string, { url }: WebAddress): void {
   const { href, pathname, search, username, password, hash } = url;
   const secrets = pathname.split("/").filter(isSecretLike);
@@ -27,7 +27,7 @@ export function hideAddress(scrubber: Scrubber, written: string, { url }: WebAdd
   hideParts(scrubber, parts);
 }
 
-/** Words such as `services` and `hooks` are in other texts as well. */
+/** Words such as `services` and `hooks` occur in other texts as well. */
 function isSecretLike(part: string): boolean {
   return part.length >= 16 || (part.length >= 6 && /\d/.test(part));
 }

@@ -5,13 +5,13 @@ import { isMissing, replaceUnsynced, writeAside } from "../../archive/storage/fs
 import { RunvaultError } from "../../model/error.ts";
 import type { Teller } from "./tell-one.ts";
 
-/** Of figures, which are some kilobytes; what is larger is none of ours. */
+/** Metrics are some kilobytes; a larger file is not ours. */
 const mostBytes = 16 * 1024 * 1024;
 
-/** node_exporter is another user. */
+/** node_exporter runs as another user. */
 const everybodyReads = 0o644;
 
-/** A file of figures that is to be replaced as a whole. `text` makes them; it gets the text that is there now. */
+/** A metrics file that is replaced as a whole. `text` makes the new contents from the old. */
 export function textfileTeller(file: string, text: (old: string) => Promise<string>): Teller {
   return {
     to: "textfile",
@@ -29,7 +29,7 @@ export function textfileTeller(file: string, text: (old: string) => Promise<stri
   };
 }
 
-/** The same as far as it goes without figures: whether the file could be replaced, by one that is gone again at once. */
+/** The same as a test without metrics: creates and removes a file to see whether the real one could be replaced. */
 export function textfileTest(file: string): Teller {
   return {
     ...textfileTeller(file, async () => ""),
@@ -46,11 +46,11 @@ export function textfileTest(file: string): Teller {
 
 async function textOf(file: string): Promise<string> {
   try {
-    // a pipe would be waited for without end; of a link it is what it leads to that counts
+    // opening a pipe would block; a link counts as its target
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const found = await handle.stat();
     if (!found.isFile() || found.size > mostBytes)
-      throw new RunvaultError("invalid_argument", "it is no file of figures");
+      throw new RunvaultError("invalid_argument", "it is not a metrics file");
     return await handle.readFile("utf8");
   } catch (error) {
     if (isMissing(error)) return "";
@@ -58,11 +58,11 @@ async function textOf(file: string): Promise<string> {
   }
 }
 
-/** Names the file alone, for a record has no path of its machine. */
+/** Only the file's name: records contain no paths of this machine. */
 function unwritten(file: string, thrown: unknown): RunvaultError {
   const { code } = RunvaultError.from(thrown);
   const why = thrown instanceof RunvaultError ? thrown.message : (thrown as NodeJS.ErrnoException).code;
   return new RunvaultError(code, `the metrics file ${basename(file)} could not be written (${why})`, {
-    hint: "Check metrics.textfile: its folder has to be there, and the user that runs the job has to be able to write to it.",
+    hint: "Check metrics.textfile: its folder must exist, and the job's user must be able to write to it.",
   });
 }

@@ -21,7 +21,7 @@ export function airflowDag(plan: UnitPlan): string {
   return `${comments(
     ...headLines("airflow", plan),
     "",
-    "FILL IN, for the workers: COMMAND, with runvault and the job file where the workers have them; and in their environment",
+    "FILL IN, for the workers: COMMAND, with their paths of runvault and the job file; and in their environment",
     "the variables that the job file names:",
     ...(file.variables.length === 0 ? ["  none"] : variableLines(plan).map((line) => `  ${line}`)),
   )}from __future__ import annotations
@@ -80,7 +80,7 @@ def runvault_job():
         if first and due is not None and not manual:
             late = (datetime.now(timezone.utc) - due).total_seconds()
             if late > LATEST_SECONDS:
-                raise AirflowSkipException(f"missed {late:.0f} s ago, which is too late to make up for")
+                raise AirflowSkipException(f"missed {late:.0f} s ago, too late to make up for")
         missing = [name for name in VARIABLES if not os.environ.get(name)]
         if missing:
             raise AirflowFailException(f"not set in the worker's environment: {', '.join(missing)}")
@@ -99,7 +99,7 @@ def runvault_job():
                 process.wait()
             raise
         if status in TRIED_AGAIN or status < 0:
-            raise RuntimeError(f"runvault ended with {status}, and is tried again")
+            raise RuntimeError(f"runvault ended with {status} and is tried again")
         if status != 0:
             raise AirflowFailException(f"runvault ended with {status}")
 

@@ -4,19 +4,19 @@ import { runsOf } from "./cron-text.ts";
 
 const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const dayMs = 86_400_000;
-/** How far ahead the starts at the end of a gap are listed. */
+/** How many years of starts at the end of a gap are listed. */
 const years = 10;
 
 /**
- * A schedule as values of systemd's OnCalendar, which together elapse when it starts. systemd never starts a time that the
- * clocks skip, where a job starts at the end of the gap: these starts are listed by date.
+ * A schedule as values of systemd's OnCalendar. systemd skips times that the clocks skip, but a job starts at the end
+ * of the gap; those starts are listed by date.
  */
 export function calendarLines(job: Cronjob, now: Date): readonly string[] {
   const { minute, hour, day, month, weekday } = cronTimes(job.cron);
   const time = `${listText(hour)}:${listText(minute)}:00 ${job.timezone}`;
   const date = `*-${listText(month)}`;
   const ofWeek = weekday.isAny ? "" : `${weekday.values.map((value) => weekdays[value]).join(",")} `;
-  // a day that is either counts
+  // a day that matches either field counts
   const lines =
     weekday.isAny || day.isAny
       ? [`${ofWeek}${date}-${listText(day)} ${time}`]
@@ -33,7 +33,7 @@ function listText({ values, isAny }: CronField): string {
         .join(",");
 }
 
-/** The starts of the next years at the end of a gap whose own time is not in the schedule, as the clocks show them. */
+/** Starts of the next years at the end of a gap that are not in the schedule themselves, in local time. */
 function putOffStarts(job: Cronjob, now: Date): readonly string[] {
   const clock = new ZoneClock(job.timezone);
   return clock

@@ -1,9 +1,9 @@
 import type { CronField, CronTimes } from "../file/cron.ts";
 
 /**
- * The expression in numbers that every cron reads alike. Sunday is 0, and there are no names. There are no steps: beside a day
- * of the week, schedulers disagree about a `*` with a step. And cron starts a skipped time after the gap, and a repeated time
- * once, only where neither minute nor hour begins with `*`: so a schedule of one minute in every hour lists its hours.
+ * The expression in numbers that every cron reads alike, without names; Sunday is 0. It has no steps, because
+ * schedulers disagree about a `*` with a step beside a day of the week. And cron handles skipped and repeated times
+ * well only if neither minute nor hour begins with `*`, so a schedule of one minute in every hour lists its hours.
  */
 export function cronText({ minute, hour, day, month, weekday }: CronTimes): string {
   const hours = minute.values.length === 1 ? { ...hour, isAny: false } : hour;
@@ -18,7 +18,7 @@ function listText({ values, isAny }: CronField): string {
         .join(",");
 }
 
-/** Rising numbers as the runs in which each follows the other. */
+/** Splits rising numbers into consecutive runs. */
 export function runsOf(values: readonly number[]): readonly (readonly [from: number, to: number])[] {
   const runs: [number, number][] = [];
   for (const value of values) {

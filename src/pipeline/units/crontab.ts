@@ -1,7 +1,7 @@
 import { cronText } from "./cron-text.ts";
 import { comments, headLines, runWords, stopSeconds, type UnitPlan, variableLines } from "./unit-plan.ts";
 
-/** Lines for a crontab of a user. */
+/** Lines for a user's crontab. */
 export function crontab(plan: UnitPlan): string {
   const { schedule, times } = plan;
   const names = variableLines(plan);
@@ -18,10 +18,10 @@ export function crontab(plan: UnitPlan): string {
       ...headLines("cron", plan),
       "",
       `Lines for \`crontab -e\` of the user who owns the archive. The file's schedule: ${schedule.cron} in ${schedule.timezone}.`,
-      "CRON_TZ is cronie's (Red Hat, Arch) and holds for all lines below it. The cron of Debian and Ubuntu passes over it:",
-      "there the machine's own zone has to be the one of the schedule, or take systemd.",
-      "flock: a start that falls into an execution ends at once, with 6. cron makes up for no missed start and tries nothing",
-      "again: what was left is done at the next start. It mails what is printed, which with -q is what is wrong.",
+      "CRON_TZ is cronie's (Red Hat, Arch) and applies to all lines below it. The cron of Debian and Ubuntu ignores it:",
+      "there the machine's own zone must be the schedule's; otherwise use systemd.",
+      "flock: a start during an execution ends at once, with 6. cron neither makes up for missed starts nor retries:",
+      "the next start does the rest. It mails all output, which with -q is only errors.",
       ...environment,
     ),
     `CRON_TZ=${schedule.timezone}\n`,
@@ -45,13 +45,13 @@ function shellLine(plan: UnitPlan): string {
   return `${sleep}${environment}exec flock -n -E 6 ${word(file.path)} ${timeout}${run}`;
 }
 
-/** A word as a shell reads it back, with no backslash in front of a percent sign: cron can't be told of both. */
+/** Quotes a word for a shell, without a backslash before a percent sign: cron cannot express both. */
 function word(text: string): string {
   if (/^[\w@+=:,./-]+$/.test(text)) return text;
   return `'${text.replaceAll("'", "'\\''").replaceAll("\\%", "\\''%")}'`;
 }
 
-/** A percent sign is a line feed to cron. */
+/** cron reads a percent sign as a line feed. */
 function cronEscaped(line: string): string {
   return line.replaceAll("%", "\\%");
 }

@@ -13,11 +13,11 @@ import {
   variableLines,
 } from "./unit-plan.ts";
 
-/** Where the job file is in a container: its relative paths begin here. */
+/** Where the job file is in a container: its relative paths start here. */
 export const podFolder = "/etc/runvault";
 const jobKey = "job.yaml";
 
-/** A CronJob that executes the job, in a container with what the file names put where it names it. */
+/** A CronJob for the job, in a container with everything that the file names at the paths that it names. */
 export function kubernetesCronjob(plan: UnitPlan): string {
   const { name, schedule, seconds, times, file } = plan;
   const mounts = mountsOf(plan);
@@ -27,7 +27,7 @@ export function kubernetesCronjob(plan: UnitPlan): string {
     comments(
       ...headLines("kubernetes", plan),
       "",
-      "FILL IN, each where it says so below: the image, the claims of the volumes, the memory. And make beside it:",
+      "FILL IN where marked below: the image, the volume claims, the memory. And create:",
       `  kubectl create configmap ${name}-job --from-file=${jobKey}=FILE`,
       ...(file.variables.length === 0
         ? []
@@ -43,7 +43,7 @@ export function kubernetesCronjob(plan: UnitPlan): string {
           ]),
       ...(file.job.notify.command === undefined
         ? []
-        : ["The program of notify.command has to be in the image, at the same path."]),
+        : ["The program of notify.command must be in the image, at the same path."]),
     ).trimEnd(),
     "apiVersion: batch/v1",
     "kind: CronJob",
@@ -54,7 +54,7 @@ export function kubernetesCronjob(plan: UnitPlan): string {
     `  schedule: ${text(cronText(times))} # the file's: ${schedule.cron}`,
     `  timeZone: ${text(schedule.timezone)}`,
     "  concurrencyPolicy: Forbid # a start that falls into a running execution is skipped",
-    `  startingDeadlineSeconds: ${latestSeconds(plan)} # a missed start is made up for, once, up to this late`,
+    `  startingDeadlineSeconds: ${latestSeconds(plan)} # makes up for a missed start, once, up to this late`,
     "  successfulJobsHistoryLimit: 3",
     "  failedJobsHistoryLimit: 3",
     "  jobTemplate:",
@@ -63,7 +63,7 @@ export function kubernetesCronjob(plan: UnitPlan): string {
     ...(longest === null
       ? []
       : [
-          `      activeDeadlineSeconds: ${longest} # jitter, deadline, grace and a little, attempts included`,
+          `      activeDeadlineSeconds: ${longest} # jitter, deadline, grace and a margin, including retries`,
         ]),
     "      podFailurePolicy:",
     "        rules:",
@@ -71,8 +71,8 @@ export function kubernetesCronjob(plan: UnitPlan): string {
     "          - action: Ignore",
     "            onPodConditions:",
     "              - { type: DisruptionTarget, status: 'True' }",
-    "          # nothing to be gained by the same again (1, 2, 4, 5, 9), or only at the next start (deadline: 8). Others, such as",
-    "          # out of reach, locked or disk full (3, 6, 7), are tried again, as backoffLimit says",
+    "          # a retry does not help (1, 2, 4, 5, 9), or only at the next start (deadline: 8). Others, such as",
+    "          # unreachable, locked or disk full (3, 6, 7), are retried up to backoffLimit",
     "          - action: FailJob",
     `            onExitCodes: { containerName: runvault, operator: In, values: [${final}] }`,
     "      template:",
@@ -80,7 +80,7 @@ export function kubernetesCronjob(plan: UnitPlan): string {
     "          labels: { app.kubernetes.io/name: runvault }",
     "        spec:",
     "          restartPolicy: Never",
-    `          terminationGracePeriodSeconds: ${stopSeconds(plan)} # the file's grace and a little`,
+    `          terminationGracePeriodSeconds: ${stopSeconds(plan)} # the file's grace and a margin`,
     "          automountServiceAccountToken: false",
     "          # FILL IN: the user who owns the archive",
     "          securityContext: { runAsNonRoot: true, runAsUser: 10001, runAsGroup: 10001, fsGroup: 10001 }",
@@ -90,7 +90,7 @@ export function kubernetesCronjob(plan: UnitPlan): string {
     "              image: FILL-IN/runvault:FILL-IN",
     `              command: [${["runvault", ...runWords(`${podFolder}/${jobKey}`, plan)].map(argument).join(", ")}]`,
     ...environmentLines(plan),
-    "              # FILL IN: what the archive's runs take",
+    "              # FILL IN: what the archive's runs need",
     "              resources: { requests: { cpu: 500m, memory: 512Mi }, limits: { memory: 2Gi } }",
     "              volumeMounts:",
     `                - { name: job, mountPath: ${podFolder}, readOnly: true }`,
@@ -130,13 +130,13 @@ export function kubernetesCronjob(plan: UnitPlan): string {
   ].join("\n");
 }
 
-/** A random wait in front, for Kubernetes has none. */
+/** A random wait first, because Kubernetes has no jitter. */
 function jitterLines({ seconds }: UnitPlan): readonly string[] {
   if (seconds.jitter === 0) return [];
   const wait = `process.on('SIGTERM', () => process.exit(143)); setTimeout(() => {}, Math.random() * ${seconds.jitter * 1000})`;
   return [
     "          initContainers:",
-    "            - name: jitter # so that not all jobs begin at once",
+    "            - name: jitter # so that jobs do not all start at once",
     "              image: FILL-IN/runvault:FILL-IN",
     `              command: [node, -e, ${text(wait)}]`,
   ];
@@ -186,7 +186,7 @@ interface FolderMount {
   readonly role: string;
   readonly what: string;
   readonly folder: string;
-  /** What to fill in; null where the folder is known. */
+  /** What to fill in; null if the folder is known. */
   readonly words: string | null;
 }
 
@@ -223,7 +223,7 @@ function mountsOf({ file }: UnitPlan): {
   };
   volume("archive", "the archive", archive, ["archive"]);
   if (scratch !== undefined) volume("scratch", "scratch, which outlives an attempt", scratch, ["scratch"]);
-  // what is replaced by renaming needs the folder around it
+  // replacing by rename needs the parent folder
   if (after.reports !== undefined)
     volume("reports", "reports", after.reports.out, ["after", "reports", "out"]);
   for (const [index, { out }] of after.exports.entries()) {
@@ -245,7 +245,7 @@ function text(value: string): string {
   return JSON.stringify(value);
 }
 
-/** A word of a command line: Kubernetes reads $(NAME), and $$ as $. */
+/** A command argument: Kubernetes expands $(NAME), and reads $$ as $. */
 function argument(word: string): string {
   return text(word.replaceAll("$", "$$$$"));
 }

@@ -5,7 +5,7 @@ import { systemdUnits } from "./systemd-units.ts";
 import type { UnitKind } from "./unit-kind.ts";
 import type { UnitPlan } from "./unit-plan.ts";
 
-/** The same job for another scheduler, as text to be put where it is read. */
+/** A job's schedule for another scheduler, as text for its configuration. */
 export function printUnits(kind: UnitKind, plan: UnitPlan): string {
   switch (kind) {
     case "systemd":

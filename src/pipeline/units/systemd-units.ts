@@ -12,10 +12,10 @@ import {
   variableLines,
 } from "./unit-plan.ts";
 
-/** Where units of an administrator are. */
+/** The folder of an administrator's units. */
 const folder = "/etc/systemd/system";
 
-/** A service and its timer, each behind a line with its file, as `systemctl cat` shows them. */
+/** A service and its timer, each after a line with its file, as `systemctl cat` shows them. */
 export function systemdUnits(plan: UnitPlan): string {
   const unit = `runvault-${plan.name}`;
   return [
@@ -43,27 +43,27 @@ function serviceText(plan: UnitPlan): string {
     "Wants=network-online.target",
     "After=network-online.target",
     ...(mounts.length === 0 ? [] : [`RequiresMountsFor=${mounts.join(" ")}`]),
-    `# ${attempts} attempts for each start at most; the next start counts anew`,
+    `# at most ${attempts} attempts for each start`,
     `StartLimitIntervalSec=${Math.floor(shortestInterval(plan.schedule.cron, plan.now) * 0.8)}`,
     `StartLimitBurst=${attempts}`,
     "",
     "[Service]",
     "Type=oneshot",
-    "# FILL IN: the user who owns the archive, and reads the job file and its secrets",
+    "# FILL IN: the user who owns the archive and can read the job file and its secrets",
     "User=runvault",
     ...environmentLines(plan),
-    "# the program as it is on the machine on which this was printed",
+    "# the program on the machine that printed this",
     `ExecStart=${execText([...program, ...runWords(file.path, plan)])}`,
-    "# out of reach, locked, disk full (3, 6, 7) or a crash: tried again. Not where that changes nothing (1, 2, 4, 5, 9),",
-    `# at the deadline (${exit.deadline}: the next start goes on there), or when somebody stopped it (130, 143)`,
+    "# unreachable, locked, disk full (3, 6, 7) or a crash: retried. Not if a retry does not help (1, 2, 4, 5, 9),",
+    `# at the deadline (${exit.deadline}: the next start continues), or when somebody stopped it (130, 143)`,
     "Restart=on-failure",
     `RestartPreventExitStatus=${[...notTriedAgain, exit.interrupted, exit.terminated].join(" ")}`,
     `RestartSec=${again.pauseSeconds}`,
     seconds.longest === null
       ? "# the file has no deadline"
-      : "# deadline, grace and a little: it ends by itself before, unless it hangs",
+      : "# deadline, grace and a margin: it ends by itself before, unless it hangs",
     `TimeoutStartSec=${seconds.longest ?? "infinity"}`,
-    "# the grace of the file and a little, then what is left is killed",
+    "# the file's grace and a margin, then the rest is killed",
     `TimeoutStopSec=${stopSeconds(plan)}`,
     "KillMode=mixed",
     "",
@@ -94,8 +94,8 @@ function timerText(plan: UnitPlan): string {
     "AccuracySec=1s",
     `RandomizedDelaySec=${seconds.jitter}`,
     isPersistent
-      ? "# a start missed while the machine was off is made up for, once, however late: systemd knows no limit to catch_up"
-      : "# a missed start is not made up for",
+      ? "# makes up once for a start missed while the machine was off, however late: systemd has no limit like catch_up"
+      : "# does not make up for a missed start",
     `Persistent=${isPersistent}`,
     "",
     "[Install]",
@@ -104,12 +104,12 @@ function timerText(plan: UnitPlan): string {
   ].join("\n");
 }
 
-/** A command line as systemd reads it back: of the program's own path it replaces no variables. */
+/** A command line for systemd, which replaces no variables in the program's own path. */
 function execText([program = "", ...args]: readonly string[]): string {
   return [pathWord(program), ...args.map((word) => pathWord(word).replaceAll("$", "$$$$"))].join(" ");
 }
 
-/** A word with its quotes, backslashes and specifiers as they are. */
+/** Escapes quotes, backslashes and specifiers in a word. */
 function pathWord(word: string): string {
   const escaped = word.replaceAll("%", "%%").replaceAll("\\", "\\\\").replaceAll('"', '\\"');
   return /^[\w@+=:,./%$-]+$/.test(word) ? escaped : `"${escaped}"`;

@@ -1,3 +1,3 @@
-/** Other schedulers that a job's schedule is printed for. */
+/** Other schedulers for which a schedule can be printed. */
 export const unitKinds = ["systemd", "cron", "kubernetes", "airflow"] as const;
 export type UnitKind = (typeof unitKinds)[number];

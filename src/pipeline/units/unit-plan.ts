@@ -4,7 +4,7 @@ import { type CronTimes, cronTimes } from "../file/cron.ts";
 import type { JobFile } from "../file/job-files.ts";
 import type { JobSchedule } from "../file/job-schema.ts";
 
-/** What another scheduler is told of a job file; nothing in it comes from the environment. */
+/** What another scheduler needs to know about a job file; nothing in it comes from the environment. */
 export interface UnitPlan {
   readonly file: JobFile;
   readonly name: string;
@@ -13,9 +13,9 @@ export interface UnitPlan {
   readonly seconds: PlanSeconds;
   /** The words that start runvault on this machine. */
   readonly program: readonly string[];
-  /** Values over those of the file, `KEY=VALUE`. */
+  /** Values that replace the file's, `KEY=VALUE`. */
   readonly set: readonly string[];
-  /** Now: a time zone's clocks are looked at from here on. */
+  /** Now: a time zone's clock changes are considered from here on. */
   readonly now: Date;
 }
 
@@ -24,30 +24,30 @@ interface PlanSeconds {
   readonly jitter: number;
   readonly grace: number;
   readonly catchUp: number;
-  /** After how long an execution hangs: it ends by itself before; null where it may take any time. */
+  /** The time after which an execution must be hanging; null if it may take any time. */
   readonly longest: number | null;
 }
 
-/** What an execution may take beyond deadline and grace, for starting and telling, before it is held to hang. */
+/** Allowance beyond deadline and grace, for starting and notifying, before an execution counts as hanging. */
 const allowanceSeconds = 120;
 
-/** How long a process may take to end once it was asked to: its grace, and telling. */
+/** Time for a process to end once asked: its grace, and notifying. */
 export function stopSeconds({ seconds }: UnitPlan): number {
   return seconds.grace + 60;
 }
 
-/** How late a start may be: the scheduler's own lateness, and what the file makes up for. */
+/** How late a start may be: the scheduler's own delay, plus catch_up. */
 export function latestSeconds({ seconds }: UnitPlan): number {
   return Math.max(300, seconds.catchUp);
 }
 
 /**
- * Exit statuses after which trying again before the next start is of use. Not the deadline: it says when the night is over, so
- * what it left waits for the next start, though the same command would go on.
+ * Exit statuses that are worth a retry before the next start. Not the deadline: it says when the night is over, so the
+ * rest waits for the next start, although the same command would continue.
  */
 export const triedAgain: readonly number[] = [...worthRetrying].filter((status) => status !== exit.deadline);
 
-/** The others: the same again, or not before the next start. */
+/** The others: a retry does not help, or not before the next start. */
 export const notTriedAgain: readonly number[] = [
   exit.bug,
   exit.usage,
@@ -57,10 +57,10 @@ export const notTriedAgain: readonly number[] = [
   exit.refused,
 ];
 
-/** How often, and after how long, what failed is tried again before the next start. */
+/** How often, and after how long, a failure is retried before the next start. */
 export const again = { times: 3, pauseSeconds: 600 } as const;
 
-/** Throws `invalid_argument` where a file has no schedule, or one that can't be printed. */
+/** Throws `invalid_argument` if a file has no schedule, or one that cannot be printed. */
 export function unitPlan(
   file: JobFile,
   { program, set, now }: Pick<UnitPlan, "program" | "set" | "now">,
@@ -82,11 +82,10 @@ export function unitPlan(
   }
   for (const text of [file.path, ...program, ...set]) {
     if (visible(text) === text) continue;
-    throw new RunvaultError(
-      "invalid_argument",
-      `${JSON.stringify(visible(text))} has characters that are not seen`,
-      { place, hint: "Give the file another name: schedulers read their files line by line." },
-    );
+    throw new RunvaultError("invalid_argument", `${JSON.stringify(visible(text))} has invisible characters`, {
+      place,
+      hint: "Give the file another name: schedulers read their files line by line.",
+    });
   }
   const { jitter, grace, catch_up, deadline } = schedule;
   return {
@@ -106,21 +105,21 @@ function secondsOf(ms: number): number {
   return Math.ceil(ms / 1000);
 }
 
-/** The words behind `runvault` that execute the file at a path. */
+/** The arguments of `runvault` that execute the file at a path. */
 export function runWords(path: string, { set }: UnitPlan): readonly string[] {
   return ["run", path, ...set.flatMap((value) => ["--set", value])];
 }
 
-/** What a kind of output begins with, as comments. */
+/** The first lines of each output, as comments. */
 export function headLines(kind: string, { file, set }: UnitPlan): readonly string[] {
   const options = set.length === 0 ? "" : " with the same --set";
   return [
     `Printed by \`runvault schedule --print ${kind}\` from ${visible(file.path)}.`,
-    `Print it again${options} when name or schedule of the file change, or the variables that it names.`,
+    `Print it again${options} when the file's name, schedule or variables change.`,
   ];
 }
 
-/** The file's variables, as comments: what is to be given, never what they hold. */
+/** The file's variables as comments: what must be set, never the values. */
 export function variableLines({ file }: UnitPlan): readonly string[] {
   return file.variables.map(({ name, isNeeded }) =>
     isNeeded ? name : `${name} (has a default in the file)`,

@@ -74,7 +74,7 @@ function compileCodes(file: RpcFile, context: FaultContext): Record<string, Erro
   for (const word of Object.keys(errorWords) as ErrorWord[]) {
     for (const [index, code] of (file.errors?.[word] ?? []).entries()) {
       if (Object.hasOwn(codes, code)) {
-        context.fault(["rpc", "errors", word, index], "is in two lists", "Leave one of the two.");
+        context.fault(["rpc", "errors", word, index], "is in two lists", "Remove one of the two.");
       }
       codes[code] = errorWords[word];
     }
