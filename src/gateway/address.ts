@@ -2,19 +2,19 @@ import { isIP } from "node:net";
 import { RunvaultError } from "../model/error.ts";
 import { basicAuthorization } from "../model/text/address-secrets.ts";
 
-/** A gateway's address, with its secret apart. */
+/** A gateway's address, separated from its secret. */
 export interface GatewayAddress {
   readonly origin: string;
   /** Path of the base address without a trailing slash; may be empty. */
   readonly basePath: string;
-  /** Origin and path: what may be shown. */
+  /** Origin and path: safe to show. */
   readonly label: string;
-  /** Value of an Authorization header made of the user and password in the address. */
+  /** Value of an Authorization header for the user and password in the address. */
   readonly basicAuthorization: string | undefined;
   readonly loopback: boolean;
 }
 
-/** Reads a base address. Throws `invalid_argument`, without the address in it: it may hold a password. */
+/** Parses a base address. Throws `invalid_argument` without the address, which may hold a password. */
 export function readAddress(baseUrl: string): GatewayAddress {
   if (!URL.canParse(baseUrl)) throw wrong("the gateway's address is not a URL");
   const url = new URL(baseUrl);

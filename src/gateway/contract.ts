@@ -4,7 +4,7 @@ import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts"
 import type { ErrorCode } from "../model/error.ts";
 import { type FilterName, filterNames, type TableName, tables } from "../model/profile/table.ts";
 
-/** Every name that the client speaks on REST: paths below the base address, parameters, media types, error codes. */
+/** Every name in the client's REST requests: paths below the base address, parameters, media types, error codes. */
 export interface GatewayContract {
   readonly paths: {
     /** `{id}` is replaced by the instance's id. */
@@ -27,11 +27,11 @@ export interface GatewayContract {
     readonly filters: Readonly<Record<FilterName, string>>;
   };
   readonly mediaTypes: { readonly rows: string; readonly document: string };
-  /** What an answer means: by status, then by the code in its error envelope. A pair that is not here goes by status. */
+  /** The meaning of errors, by status and then by the code in the envelope. For unknown pairs the status decides. */
   readonly errors: Readonly<Record<number, Readonly<Record<string, ErrorCode>>>>;
 }
 
-/** The contract of proto/example: what is assumed of a gateway that nobody has described. */
+/** The contract of proto/example: the default for a gateway without a profile. */
 export const builtInContract: GatewayContract = {
   paths: {
     instance: "/instances/{id}",
@@ -76,7 +76,7 @@ export const builtInContract: GatewayContract = {
   },
 };
 
-/** Every name that the client speaks over RPC: methods, whose messages name the fields, and error codes. */
+/** Every name in the client's RPC calls: methods, whose messages name the fields, and error codes. */
 export interface RpcContract extends RpcRules {
   readonly methods: {
     readonly datasource: typeof HistoryService.method.getDatasource;
@@ -87,20 +87,20 @@ export interface RpcContract extends RpcRules {
     readonly summary: typeof HistoryService.method.getSummary;
     readonly instance: typeof InstanceService.method.getInstance;
     readonly preview: DescMethodUnary;
-    /** Tables that have a method of their own; `preview` gives the others, and these too where theirs is missing. */
+    /** Tables with their own method; `preview` serves the others, and these if their method is missing. */
     readonly tables: Readonly<Partial<Record<TableName, DescMethodUnary>>>;
   };
 }
 
-/** What holds of RPC whatever its methods are. */
+/** Rules of RPC that do not depend on the methods. */
 export interface RpcRules {
   /** Most bytes of a page of rows. */
   readonly pageBytes: number;
-  /** What a history code means that comes as a detail of an error. It wins over the code of the protocol. */
+  /** The meaning of a history code in the details of an error. It wins over the protocol's code. */
   readonly historyCodes: Readonly<Record<string, ErrorCode>>;
-  /** What a Connect code means by itself. */
+  /** The meaning of a Connect code alone. */
   readonly codes: Readonly<Record<string, ErrorCode>>;
-  /** Connect codes that say of a request with a page token that the token is no longer taken. */
+  /** Connect codes that, for a request with a page token, say that the token is no longer accepted. */
   readonly tokenRefusals: ReadonlySet<string>;
 }
 
@@ -122,23 +122,23 @@ export const builtInRpcContract: RpcContract = {
     },
   },
   pageBytes: 4 * 1024 * 1024,
-  // on REST they come under one status each, and mean the same
+  // on REST each has one status, and means the same
   historyCodes: Object.assign({}, ...Object.values(builtInContract.errors)) as Record<string, ErrorCode>,
   codes: {
-    // the request was not given up here, so somebody between did: asking again may help
+    // this client did not cancel, so something between did: a retry may help
     canceled: "server_error",
     unknown: "server_error",
-    // the request was made here, so the user's command is not what is wrong
+    // the client built the request, so the user's command is not at fault
     invalid_argument: "refused",
     deadline_exceeded: "timeout",
     not_found: "resource_not_found",
     already_exists: "refused",
     permission_denied: "permission_denied",
-    // a quota mostly; where it is the size of a page, the next attempt asks for less
+    // mostly a quota; if it is a page's size, the next attempt asks for less
     resource_exhausted: "rate_limited",
     failed_precondition: "refused",
     aborted: "server_error",
-    // as the contract's own limit_exceeded comes: a page asked for with fewer rows may be within it
+    // like the contract's own limit_exceeded: a page with fewer rows may fit
     out_of_range: "limit_exceeded",
     unimplemented: "route_not_found",
     internal: "server_error",

@@ -4,17 +4,17 @@ import type { RunRef } from "../model/source.ts";
 import type { Profile } from "./profile/profile.ts";
 import { placeOfRun } from "./request-checks.ts";
 
-/** A transport's words for where rows come from. */
+/** How a transport names the parts of its requests. */
 export interface RouteWords {
   /** A route, or a method. */
   readonly route: string;
-  /** What names a filter in its request. */
+  /** What names a filter in a request. */
   readonly parameter: string;
-  /** Where the profile has the tables. */
+  /** The profile key of the tables. */
   readonly tables: string;
 }
 
-/** The table's route; throws where the profile has none. */
+/** The table's route; throws if the profile has none. */
 export function describedRoute<Route>(
   { file, name, none }: Profile,
   routes: Readonly<Partial<Record<TableName, Route>>>,
@@ -36,7 +36,7 @@ export function describedRoute<Route>(
   });
 }
 
-/** Throws `invalid_argument` for a filter that the table's route does not take. */
+/** Throws `invalid_argument` for a filter that the table's route does not support. */
 export function requireTaken(
   filters: readonly (readonly [FilterName, string])[],
   taken: Readonly<Partial<Record<FilterName, unknown>>>,

@@ -9,9 +9,9 @@ import { profileRpcSource } from "./rpc/profile-rpc-source.ts";
 import type { TransportChoice } from "./transport-choice.ts";
 
 /**
- * The source that a profile describes. Where it describes both transports, and neither is asked for alone, each table
- * comes over REST where it has a path; lists, facts and documents over RPC where they have a method, and over REST where
- * RPC has no answer. Throws `invalid_argument` for a transport that it does not describe.
+ * The source that a profile describes. If it describes both transports and neither is requested alone, each table comes
+ * over REST if it has a path. Lists, facts and documents come over RPC if they have a method, and over REST if RPC does
+ * not answer. Throws `invalid_argument` for a transport that it does not describe.
  */
 export function describedSource(
   session: HttpSession,
@@ -35,7 +35,7 @@ export function describedSource(
   );
 }
 
-/** A table that the profile has over another transport alone is not asked for over this one. */
+/** Leaves out tables that the profile has only over another transport. */
 function describedBy(
   { described, none, name }: Profile,
   { tables }: Pick<RestProfile, "tables"> | Pick<RpcProfile, "tables">,

@@ -16,7 +16,7 @@ import { nullOnAbsence, nullOnRefusal } from "./optional-answer.ts";
 import { optionalFacts } from "./optional-facts.ts";
 import { requireExactRun, requireInstance } from "./request-checks.ts";
 
-/** How a gateway's documents are asked for over one transport: what it answers, and what it says where it has none. */
+/** How documents are requested over one transport: its answers, and its errors for missing documents. */
 export interface DocumentCalls extends Pick<GatewaySource, "document"> {
   /** The transport's name. */
   readonly by: string;
@@ -29,7 +29,7 @@ export interface DocumentCalls extends Pick<GatewaySource, "document"> {
     asked: FactsRequest,
     signal: AbortSignal | undefined,
   ): Promise<StorageFacts>;
-  /** By which codes it says that it has nothing of it. */
+  /** The error codes that mean that it has none. */
   readonly absent: {
     readonly currentRun: readonly ErrorCode[];
     readonly document: readonly ErrorCode[];
@@ -38,14 +38,14 @@ export interface DocumentCalls extends Pick<GatewaySource, "document"> {
   };
 }
 
-/** All of a gateway but its rows. */
+/** All of a gateway except its rows. */
 export type DocumentSource = Pick<
   GatewaySource,
   "label" | "now" | "stats" | "retriesOf" | "instances" | "runs" | "facts" | "document"
 > &
   Required<Pick<GatewaySource, "listings" | "reconnect" | "isNoContentUnclear">>;
 
-/** The documents of a gateway over one transport; null where it says that it has none. Odd ids are never sent. */
+/** The documents of a gateway over one transport; null for those that it does not have. Odd ids are never sent. */
 export function documentSource(session: HttpSession, calls: DocumentCalls): DocumentSource {
   const { absent } = calls;
 

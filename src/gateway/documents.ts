@@ -19,7 +19,7 @@ import { type JsonNode, readJsonText } from "./profile/check/json-node.ts";
 import { judgeFields, type ListForm, listIn } from "./rest/list-document.ts";
 import type { UnknownFields } from "./rpc/unknown-fields.ts";
 
-// A 64-bit integer is a string on the wire: as a JSON number it would already have gone through a double.
+// A 64-bit integer is a string on the wire: a JSON number would already have been rounded to a double.
 const int64 = z
   .string()
   .regex(/^-?\d{1,19}$/, "expected a 64-bit integer as a string")
@@ -31,7 +31,7 @@ const uint64 = z
   .transform((text) => BigInt(text))
   .refine((value) => value < 1n << 64n, "outside the range of uint64");
 
-/** Decimal digits of an unsigned 128-bit integer; empty where there is none. */
+/** Decimal digits of an unsigned 128-bit integer; empty for none. */
 const checksum = z
   .string()
   .regex(/^(\d{1,39})?$/, "expected an unsigned 128-bit integer as a string")
@@ -39,13 +39,13 @@ const checksum = z
   .transform((text) => (text === "" ? undefined : BigInt(text)))
   .refine((value) => value === undefined || value < 1n << 128n, "outside the range of 128 bits");
 
-// an odd id costs its run or instance alone, where it is taken up: see model/id-fault.ts
+// an odd id affects only its own run or instance, where it is read: see model/id-fault.ts
 const id = z.string().min(1);
 const runId = id.refine((value) => value !== "current", "current is a reserved word, not a run id");
 
 const instanceEntry = z.object({
   instance_id: id,
-  // what is in it is checked one by one
+  // its entries are checked one by one
   run_ids: z.custom<readonly unknown[]>(Array.isArray, "Invalid input: expected array").optional(),
   latest_run_id: z.union([z.literal(""), runId]).default(""),
 });
@@ -58,7 +58,7 @@ const run = z.object({
   final: z.boolean(),
   storage_version: z.string().max(1024).default(""),
 });
-/** What stands for an entry that cannot be read. */
+/** Replaces an entry that cannot be read. */
 const unreadable = {
   status: "",
   started: 0n,
@@ -68,7 +68,7 @@ const unreadable = {
   text: undefined,
 };
 
-/** How the three lists are judged where they hold what these schemas leave aside. */
+/** How the three lists are judged if they have fields that these schemas ignore. */
 const forms = {
   instances: {
     what: "the list of instances",
@@ -112,7 +112,7 @@ const tableFacts = z.object({
   row_checksum: checksum,
 });
 
-/** Hears of the document that a list came in, without the list: what it says of pages and totals. */
+/** Gets the document around a list, without the list: fields about pages and totals. */
 export type OnAround = (around: JsonNode | undefined) => void;
 
 /** Reads /history/instances. An entry that names only its latest run has that one. Throws `not_a_gateway`. */
@@ -142,8 +142,8 @@ export async function readInstances(
 }
 
 /**
- * Reads /history/runs of an instance; an entry that names its run and is not as the interface says otherwise, or is of
- * another instance, costs that run alone. Throws `not_a_gateway`.
+ * Reads /history/runs of an instance. An entry that names its run but is otherwise invalid, or of another instance,
+ * affects only that run. Throws `not_a_gateway`.
  */
 export async function readRuns(
   bytes: Uint8Array,
@@ -181,7 +181,7 @@ export async function readRuns(
 }
 
 /**
- * The run that an instance's document calls current; null where it names none. Throws `not_a_gateway`, and
+ * The current run by an instance's document; null if it names none. Throws `not_a_gateway`, and
  * `history_identity_conflict` for another instance's document.
  */
 export function readCurrentRun(bytes: Uint8Array, place: ErrorPlace): string | null {
@@ -190,7 +190,7 @@ export function readCurrentRun(bytes: Uint8Array, place: ErrorPlace): string | n
   return currentRunId === "" || currentRunId === "current" ? null : currentRunId;
 }
 
-/** A list's runs without what the list itself wrote of them. Throws for an entry that cannot be read. */
+/** A list's runs without their original text. Throws for an entry that cannot be read. */
 export async function withoutText(runs: readonly ListedRun[] | null): Promise<readonly RunEntry[] | null> {
   if (runs === null) return null;
   return await new Turns().map(runs, (run) => {
@@ -199,7 +199,7 @@ export async function withoutText(runs: readonly ListedRun[] | null): Promise<re
   });
 }
 
-/** The entry of a run as its list has it; null where the list does not name the run. Throws where it cannot be read. */
+/** A run's entry as its list has it; null if the run is not listed. Throws if it cannot be read. */
 export function ownText(runs: readonly ListedRun[] | null, { runId }: RunRef): Uint8Array | null {
   const entry = runs?.find((entry) => entry.runId === runId);
   return (entry && readable(entry).text) ?? null;
@@ -211,8 +211,8 @@ function readable(entry: ListedRun): ListedRun {
 }
 
 /**
- * Reads /history/storage. Tables that runvault does not know are left out, and all but `only` where that is given.
- * Throws `not_a_gateway`, also where a table is spelt otherwise: its rows are counted beside the contract's name.
+ * Reads /history/storage. Leaves out tables that runvault does not know, and all but `only` if given. Throws
+ * `not_a_gateway`, also for a table in another spelling, whose rows would be counted in addition.
  */
 export async function readFacts(
   bytes: Uint8Array,
@@ -244,15 +244,15 @@ export async function readFacts(
   return Object.defineProperty(known, "text", { value: bytes });
 }
 
-/** The ends that facts tell of no rows: none where they are what stands for none, such as zero or the ends of int64. */
+/** The ends in facts for zero rows; undefined for placeholders such as zero or the ends of int64. */
 export function endsOfNone(first: Nanoseconds | undefined, last: Nanoseconds | undefined) {
   const areTold = first !== undefined && last !== undefined && first > 0n && last >= first && last < int64Max;
   return areTold ? { first, last } : { first: undefined, last: undefined };
 }
 
 /**
- * Checks a document whose fields nobody has fixed: a JSON object that, where it names a run and an instance, names
- * these. Throws `not_a_gateway` or `history_identity_conflict`.
+ * Checks a free-form document: it must be a JSON object, and if it names a run or instance, the right one. Throws
+ * `not_a_gateway` or `history_identity_conflict`.
  */
 export function checkRunDocument(bytes: Uint8Array, run: RunRef, place: ErrorPlace): void {
   const { run_id, instance_id } = checked(
@@ -269,8 +269,8 @@ export function checkRunDocument(bytes: Uint8Array, run: RunRef, place: ErrorPla
 }
 
 /**
- * The JSON value of a document. Throws `not_a_gateway` for what is not UTF-8 or not JSON, and `limit_exceeded` for what
- * would take far more memory than it has bytes.
+ * The JSON value of a document. Throws `not_a_gateway` for invalid UTF-8 or JSON, and `limit_exceeded` for one that
+ * would need far more memory than its size.
  */
 export function readJson(bytes: Uint8Array, place: ErrorPlace): unknown {
   const text = textOf(bytes, place);
@@ -280,7 +280,7 @@ export function readJson(bytes: Uint8Array, place: ErrorPlace): unknown {
   try {
     return parseJson(text);
   } catch {
-    // the parser's own message quotes the document, which may be anything
+    // the parser's own message quotes the document, which may contain anything
     throw notTheContract(place, "not JSON");
   }
 }
@@ -293,7 +293,7 @@ function textOf(bytes: Uint8Array, place: ErrorPlace): string {
   }
 }
 
-/** A list's entries, each as its schema has it. The text is parsed in one turn. */
+/** A list's entries, each checked by its schema. The text is parsed without interruption. */
 async function parseList<T extends z.ZodType>(
   form: ListForm,
   schema: T,
@@ -311,7 +311,7 @@ async function parseList<T extends z.ZodType>(
   }
   await judgeFields(form, json, place, unknown, turns);
   onAround?.(readJsonText(JSON.stringify(aroundList(json, form.list))));
-  // throws for what is no list
+  // throws if it is not a list
   const { [form.list]: entries = [] } =
     list === undefined
       ? checked(z.object({ [form.list]: z.array(schema) }), json, place)
@@ -319,7 +319,7 @@ async function parseList<T extends z.ZodType>(
   return await eachChecked(schema, entries, form.list, place, turns);
 }
 
-/** What a document has beside its list, but for what is long itself. */
+/** The members of a document besides its list, without long ones. */
 function aroundList(json: unknown, list: string): object {
   const isShort = (value: unknown) =>
     typeof value !== "object" || value === null || Object.keys(value).length <= 32;
@@ -327,10 +327,10 @@ function aroundList(json: unknown, list: string): object {
   return Object.fromEntries(members.slice(0, 1000));
 }
 
-/** Entries of a list at most: a document of entries as short as they can be holds no more. */
+/** Most entries of a list: the shortest possible entries fill the largest document. */
 const mostEntries = documentMaxBytes / 64;
 
-/** Each of several values, up to the first that does not hold: a list may have millions, and an issue for each. */
+/** Checks values one by one up to the first failure: a list may have millions, with an issue for each. */
 async function eachChecked<T extends z.ZodType>(
   schema: T,
   values: readonly unknown[],
@@ -355,7 +355,7 @@ async function eachChecked<T extends z.ZodType>(
   return results;
 }
 
-/** The same value, where it is an object without its members that are null: in JSON of protobuf these are absent. */
+/** Drops an object's null members: in protobuf JSON these count as absent. */
 function withoutNulls(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const members = Object.entries(value);
@@ -398,7 +398,7 @@ function notTheContract(place: ErrorPlace, what: string): RunvaultError {
   });
 }
 
-/** What is thrown for a document about another run or instance than its place says; `named` is what it names. */
+/** The error for a document about another run or instance than the requested one; `named` is what it names. */
 export function otherThanAsked(place: ErrorPlace, named: Partial<RunRef>): RunvaultError {
   const words = (run = "", instance = "") =>
     `${run === "" ? "" : `run ${shownId(run)} of `}${instance === "" ? "no instance" : `instance ${shownId(instance)}`}`;

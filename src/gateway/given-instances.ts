@@ -1,6 +1,6 @@
 import type { InstanceEntry } from "../model/source.ts";
 
-/** Instances that a document lists, with those and the runs that the profile gives by name. */
+/** Adds the instances and runs that the profile gives by name to those that a document lists. */
 export function withGiven(
   listed: readonly InstanceEntry[],
   given: Readonly<Record<string, readonly string[]>>,

@@ -1,9 +1,9 @@
 import { RunvaultError } from "../model/error.ts";
 
-/** As the cause of an error: a page of HTML came with a status of success, as proxies and maintenance pages send it. */
+/** The cause of an error: an HTML page with a success status, as proxies and maintenance pages send. */
 export class HtmlPage extends Error {}
 
-/** Whether an error is about such a page, and not about what a gateway answered. */
+/** Whether an error comes from such a page rather than from a gateway's answer. */
 export function isHtmlPage(thrown: unknown): boolean {
   for (let error = thrown; error instanceof RunvaultError; error = error.cause) {
     if (error.cause instanceof HtmlPage) return true;

@@ -1,7 +1,7 @@
 /**
- * A value that is made when it is first asked for and then kept; a failure is not kept, so that whoever asks next tries
- * again. Those who ask meanwhile wait for the same attempt. Throws the signal's reason where that comes first: the
- * attempt goes on for the others.
+ * Makes a value when it is first needed and keeps it. A failure is not kept, so the next caller tries again;
+ * simultaneous callers share one attempt. Throws the signal's reason if that comes first; the attempt continues for the
+ * others.
  */
 export function keepOnce<T>(make: () => Promise<T>): (signal: AbortSignal) => Promise<T> {
   let kept: Promise<T> | undefined;

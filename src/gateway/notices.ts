@@ -1,7 +1,7 @@
-/** A gateway that says something else each time is not listened to for ever. */
+/** A gateway that says something else each time must not fill the memory. */
 const mostNotices = 1000;
 
-/** What is remarkable of a gateway and no error: each told once, however often it is met. */
+/** Notable facts about a gateway that are not errors, each reported once. */
 export class Notices {
   readonly #told = new Set<string>();
   readonly #tell: ((text: string) => void) | undefined;

@@ -12,12 +12,12 @@ import { type RpcSource, rpcSource } from "./rpc/rpc-gateway.ts";
 import type { TransportChoice } from "./transport-choice.ts";
 
 /**
- * Opens a gateway over the transport chosen; nothing is sent yet. Disposing it ends what is under way (`interrupted`).
- * Throws `invalid_argument` for options that do not hold.
+ * Opens a gateway over the chosen transport; sends nothing yet. Disposing it ends everything in progress
+ * (`interrupted`). Throws `invalid_argument` for invalid options.
  *
- * `auto` asks both transports for something small before the first answer is needed. Where both are there, lists, facts
- * and documents come over RPC, which has all of them, and rows over REST, which streams them; what one of the two lacks
- * comes over the other. Where neither is there, it throws what REST said.
+ * `auto` probes both transports before the first answer is needed. If both exist, lists, facts and documents come over
+ * RPC, which has all of them, and rows over REST, which streams them; what one lacks comes over the other. If neither
+ * exists, it throws REST's error.
  */
 export function openGateway(options: GatewayOptions, transport: TransportChoice): Gateway {
   const session = new HttpSession(options);
@@ -37,7 +37,7 @@ export function openGateway(options: GatewayOptions, transport: TransportChoice)
   };
 }
 
-/** What a gateway offers; one of them at least. */
+/** The transports that a gateway offers, at least one. */
 interface Offered {
   readonly rest: GatewaySource | undefined;
   readonly rpc: GatewaySource | undefined;
@@ -58,7 +58,7 @@ function autoSource(session: HttpSession, rest: GatewaySource, rpc: RpcSource): 
     };
   });
 
-  /** Asks RPC, and REST where RPC has no answer. */
+  /** Asks RPC, and REST if RPC has no answer. */
   async function ask<T>(
     signal: AbortSignal | undefined,
     of: (source: GatewaySource) => Promise<T | null>,
@@ -70,7 +70,7 @@ function autoSource(session: HttpSession, rest: GatewaySource, rpc: RpcSource): 
     return answer ?? (rest === undefined ? null : await of(rest));
   }
 
-  /** What REST says, where both are there: `facts` asks RPC first. */
+  /** REST's facts, if both exist: `facts` asks RPC first. */
   const otherFacts: NonNullable<HistorySource["otherFacts"]> = async (run, bounds, signal, asked) => {
     using scope = session.scope(signal);
     const { rest, rpc } = await offered(scope.signal);
@@ -146,7 +146,7 @@ async function* rowsOf(source: Pick<HistorySource, "rows">, request: RowRequest)
   yield* source.rows(request);
 }
 
-/** Why a transport is not there; undefined where it is. Throws what keeps from knowing. */
+/** Why a transport is missing; undefined if it exists. Throws if that cannot be found out. */
 async function missing(probe: () => Promise<unknown>): Promise<unknown> {
   try {
     await probe();
@@ -157,7 +157,7 @@ async function missing(probe: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** An RPC probe may meet a server that answers whatever it does not know with an error of its own. */
+/** An RPC probe may hit a server that answers unknown paths with its own error. */
 function rethrowWithWayOut(thrown: unknown): never {
   if (!(thrown instanceof RunvaultError) || thrown.status === undefined || isNotThere(thrown)) throw thrown;
   const { code, message, place, status, retryAfterMs, hint = "" } = thrown;
@@ -177,7 +177,7 @@ function nullWhereMissing<T>(
 ): Promise<T | null> {
   return ask().catch((thrown: unknown) => {
     if (!mayFall || !isNotThere(thrown)) throw thrown;
-    // an answer in another language is not as plain as none
+    // an answer in another format is not as clear as none
     const { code, message } = thrown as RunvaultError;
     if (code === "not_a_gateway")
       notices.tell(`one transport does not follow the contract and is not used for this: ${message}`);

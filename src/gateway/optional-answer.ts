@@ -1,7 +1,7 @@
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
 import type { Notices } from "./notices.ts";
 
-/** What is asked for; null where the gateway answers by one of the codes, or by 204, that it has nothing of it. */
+/** The answer; null if the gateway says by one of the codes, or by 204, that it has none. */
 export async function nullOnAbsence<T>(
   absent: readonly ErrorCode[],
   ask: () => Promise<T>,
@@ -16,8 +16,8 @@ export async function nullOnAbsence<T>(
 }
 
 /**
- * What a gateway need not have, such as storage facts; null also where it refuses the request, which is told. Throws
- * what says something else: that it failed, who may not ask, that the run is not there or is another.
+ * An optional answer, such as storage facts; null also if the gateway refuses the request, which is reported. Throws
+ * other errors: that it failed, that the caller may not ask, that the run is missing or another one.
  */
 export async function nullOnRefusal<T>(
   what: string,
@@ -29,12 +29,12 @@ export async function nullOnRefusal<T>(
     return await nullOnAbsence(absent, ask);
   } catch (thrown) {
     if (!(thrown instanceof RunvaultError) || !refusals.has(thrown.code)) throw thrown;
-    // 400: not the gateway lacks something, the request is wrong
+    // 400: the request is wrong, not the gateway's support for it
     if ((thrown.status ?? 0) <= 400) throw thrown;
     notices.tell(`the gateway does not provide ${what}: ${thrown.message}`);
     return null;
   }
 }
 
-/** What the request is refused by, whatever it asks for. */
+/** Codes that refuse the request, whatever it asks for. */
 const refusals: ReadonlySet<ErrorCode> = new Set(["refused", "limit_exceeded"]);

@@ -7,8 +7,8 @@ import { absentCodes } from "./request-checks.ts";
 const noFacts: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
 
 /**
- * The storage facts asked for; null where the gateway has none, or refuses them, which is told. What it says of a scan
- * for row hashes is thrown: the caller may ask for less of it, and needs to hear why there is none.
+ * The requested storage facts; null if the gateway has none or refuses them, which is reported. Throws errors of a scan
+ * for row hashes: the caller may ask for less, and needs the reason.
  */
 export async function optionalFacts(
   asked: FactsRequest,
@@ -22,8 +22,8 @@ export async function optionalFacts(
 }
 
 /**
- * The facts asked for. A gateway that is older than row checksums refuses the parameters of such a request: then they
- * are asked for without, and have none.
+ * The requested facts. A gateway without row checksums refuses their parameters; then the request is repeated without
+ * them.
  */
 async function factsOrWithoutHash(
   asked: FactsRequest,

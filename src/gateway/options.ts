@@ -8,16 +8,18 @@ import type { Profile } from "./profile/profile.ts";
 
 /** How to reach a gateway over REST. Everything but the address has a default. */
 export interface GatewayOptions {
-  /** http or https address, to which the paths are appended as it is given; a user and password in it are a secret. */
+  /** http or https address, to which the paths are appended unchanged; a user and password in it are secret. */
   readonly baseUrl: string;
   /** The token; never printed. */
   readonly token?: string | undefined;
   /**
-   * Gives the token as it is now, once the gateway has refused the one before: secrets turn over while a job runs. The
-   * request is sent again with another one. Default: a token that is refused stays so.
+   * Returns the current token, once the gateway has refused the old one, because secrets rotate while a job runs. A
+   * request with a new token is sent again. Default: a refused token stays refused.
    */
   readonly renewToken?: (() => Promise<string>) | undefined;
-  /** Header of the token. Default `Authorization`, which sends `Bearer TOKEN`; any other header sends the token alone. */
+  /**
+   * Header of the token. Default `Authorization`, which sends `Bearer TOKEN`; any other header sends just the token.
+   */
   readonly tokenHeader?: string | undefined;
   /** Longest wait for a connection. Default 10,000: a round trip and a TLS handshake, even across an ocean. */
   readonly connectTimeoutMs?: number | undefined;
@@ -25,31 +27,31 @@ export interface GatewayOptions {
   readonly headersTimeoutMs?: number | undefined;
   /** Longest silence inside an answer. Default 60,000; it does not run while the reader itself pauses. */
   readonly bodyIdleTimeoutMs?: number | undefined;
-  /** Longest time for the body of one document. Default 120,000: one of 16 MiB over a slow line. */
+  /** Longest time for the body of one document. Default 120,000: enough for 16 MiB over a slow line. */
   readonly documentTimeoutMs?: number | undefined;
-  /** Least rate at which rows have to come, else `too_slow`. Default: none, for slow links are honest. */
+  /** Minimum rate of rows, else `too_slow`. Default: none, because slow links are legitimate. */
   readonly leastRate?: LeastRate | undefined;
-  /** How what failed is asked for again. Default: `retryPolicy()`. */
+  /** How failed requests are retried. Default: `retryPolicy()`. */
   readonly retry?: RetryPolicy | undefined;
   /** Requests started a second, retries included. Default: no limit. */
   readonly maxRequestsPerSecond?: number | undefined;
-  /** Row answers open at the same time, and as many documents beside them. Default 4: more rarely adds throughput. */
+  /** Row answers open at the same time, and as many documents in addition. Default 4: more rarely adds throughput. */
   readonly concurrency?: number | undefined;
   /** Whether to ask for zstd or gzip. Default: not on loopback, where compressing costs more than it saves. */
   readonly compressed?: boolean | undefined;
   /**
-   * Whether to take uncompressed rows with neither Content-Length nor chunks. Default false: the end of such an answer
-   * looks like a cut.
+   * Whether to accept uncompressed rows with neither Content-Length nor chunks. Default false: truncation would look
+   * like the end of such an answer.
    */
   readonly acceptUnframed?: boolean | undefined;
-  /** Whether http_proxy and https_proxy hold for loopback addresses too. Default false. */
+  /** Whether http_proxy and https_proxy also apply to loopback addresses. Default false. */
   readonly proxyLoopback?: boolean | undefined;
   /**
-   * Told each time that rows begin to come in buffers of their own, which come and go outside V8's heap: over RPC page by
-   * page, and where a profile makes them canonical.
+   * Called each time that rows begin to come in short-lived buffers outside V8's heap: over RPC page by page, and when
+   * a profile makes them canonical.
    */
   readonly onRowBuffers?: (() => void) | undefined;
-  /** Told, once each, what is remarkable of the gateway and no error: fields that nobody knows, what it refuses. */
+  /** Called once for each notable fact that is not an error: unknown fields, refused requests. */
   readonly onNotice?: ((text: string) => void) | undefined;
   /** Certificates to trust instead of the system's, PEM. */
   readonly ca?: string | undefined;
@@ -59,7 +61,7 @@ export interface GatewayOptions {
   readonly key?: string | undefined;
   /** How the gateway differs from the built-in contract. Default: not at all. */
   readonly profile?: Profile | undefined;
-  /** Headers of every request, by name, beside that of the token; values are never printed. */
+  /** Headers of every request, by name, besides that of the token; values are never printed. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Query parameters of every REST request; values are secrets, never printed. */
   readonly keys?: Readonly<Record<string, string>> | undefined;
@@ -72,10 +74,10 @@ const policy = z.custom<RetryPolicy>(
   "must be a retry policy",
 );
 
-/** What the name of a header is made of. */
+/** Characters of a header name. */
 export const headerNamePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Headers that say how a request is framed, and in which form its answer may come: none of a profile's business. */
+/** Headers about framing and the form of answers, which a profile must not set. */
 export const ownHeaders: readonly string[] = [
   "accept",
   "accept-encoding",
@@ -91,7 +93,7 @@ export const ownHeaders: readonly string[] = [
   "upgrade",
 ];
 
-/** A token, as a header takes it. */
+/** A token that fits into a header. */
 export const tokenSchema = z
   .string()
   .max(65_536)
@@ -100,7 +102,7 @@ export const tokenSchema = z
     if (fault !== null) context.addIssue(fault);
   });
 
-/** The value of a header, as HTTP takes it: a line break would begin another. */
+/** A header value: a line break would start another header. */
 const headerValue = z
   .string()
   .regex(/^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII in one line");

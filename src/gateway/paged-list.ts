@@ -4,7 +4,7 @@ import { type JsonNode, leavesOf } from "./profile/check/json-node.ts";
 import { pathText } from "./profile/check/row-page.ts";
 import { nextLink } from "./rest/pages/next-page.ts";
 
-/** How more of a list is asked for: at the whole address that its answer named, or by a parameter more. */
+/** How to ask for more of a list: by the full address from its answer, or by one more parameter. */
 export interface NextPage {
   readonly address?: string;
   readonly more?: Readonly<Record<string, string>>;
@@ -12,13 +12,13 @@ export interface NextPage {
 
 export interface ListAnswer<T> {
   readonly entries: readonly T[];
-  /** The document; its entries need not be in it. */
+  /** The document, perhaps without its entries. */
   readonly around: JsonNode | undefined;
-  /** By names in lower case; none over RPC. */
+  /** By lower-case name; none over RPC. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** An answer's entries with what stands around them, of which the reader hears. */
+/** An answer's entries; passes what surrounds them to `onAround`. */
 export async function listAnswer<T>(
   read: (onAround: (around: JsonNode | undefined) => void) => Promise<readonly T[]>,
   headers: ListAnswer<T>["headers"],
@@ -32,13 +32,14 @@ export async function listAnswer<T>(
 
 /** More pages than any list needs. */
 const mostPages = 1000;
-/** Pages in a row that bring nothing new and still name another: a gateway may have filtered their entries away. */
+/**
+ * Most consecutive pages without anything new that still name another: a gateway may have filtered their entries out.
+ */
 const mostIdlePages = 3;
 
 /**
- * A list with all of its pages. One that says that it goes on is followed where it says how. It ends at a page that brings nothing
- * new and names no page that was not read yet; `rest` says what could not be had. `what` is its name, such as `runs`, by which
- * totals may be called.
+ * A list with all of its pages, followed as its answers say. It ends at a page with nothing new that names no unread
+ * page; `rest` says what could not be read. `what` is its name, such as `runs`, which totals may include.
  */
 export async function wholeList<T>(
   what: string,
@@ -61,7 +62,7 @@ export async function wholeList<T>(
     }
     asked.add(JSON.stringify(next.page));
     const following = await ask(next.page).catch((thrown: unknown) => {
-      // one that is not there, or not a list, says nothing against the entries that are here
+      // a missing page, or one that is not a list, does not discredit the entries received
       if (!(thrown instanceof RunvaultError) || thrown.retry === "again" || thrown.exit === 130) throw thrown;
       return thrown.status === 204 ? { entries: [], around: undefined, headers: {} } : thrown;
     });
@@ -73,7 +74,7 @@ export async function wholeList<T>(
       for (const entry of following.entries) if (!all.has(idOf(entry))) all.set(idOf(entry), entry);
       idle = all.size === before ? idle + 1 : 0;
       if (idle > 0 && isSame && next.page.more !== undefined) {
-        // the name of a parameter is a guess, which this gateway may not heed
+        // the parameter's name is a guess, which this gateway may ignore
         unread = `${next.where}, and asking with ${Object.keys(next.page.more)} brings the same page`;
         break;
       }
@@ -92,7 +93,7 @@ export async function wholeList<T>(
   return withRest([...all.values()], { text, least });
 }
 
-/** The same list, of which something could not be had. */
+/** The same list, with what could not be read. */
 export function withRest<T>(entries: readonly T[], rest: ListRest | undefined): Listed<T> {
   return rest === undefined ? entries : Object.defineProperty([...entries], "rest", { value: rest });
 }
@@ -105,28 +106,28 @@ function isSamePage<T>(one: ListAnswer<T>, other: ListAnswer<T>, idOf: (entry: T
 }
 
 interface Signs {
-  /** Where it says that there is more, if it does not say how that is asked for. */
+  /** Where it says that there is more, if it does not say how to ask for that. */
   readonly isMore: string | undefined;
   readonly next: { readonly where: string; readonly page: NextPage } | undefined;
-  /** A number of all entries that is more than those of the answer. */
+  /** A total that exceeds the entries of the answer. */
   readonly total: { readonly where: string; readonly entries: number } | undefined;
 }
 
 const moreNames = /^(?:has_?(?:more|next)(?:_?page)?|more|(?:is_?)?truncated)$/;
-/** Flags that say that entries are missing; their opposite says nothing of further pages. */
+/** Flags that say that entries are missing; their opposite says nothing about further pages. */
 const partialNames = /^(?:is_?)?(?:incomplete|partial)$/;
 const nextNames =
   /^(?:next|cursor|continuation|after|end_cursor|(?:page|cursor|continuation)_token)$|^next_(?:page|page_token|page_url|page_link|cursor|token|link|url|uri|href|offset|marker|continuation_token)$/;
-/** Names of values that are never an address, whatever they look like. */
+/** Names of values that are never addresses, whatever they look like. */
 const tokenNames = /token|cursor|offset|marker|after|continuation/;
 
-/** Whether a field beside a list says how it goes on. */
+/** Whether a field beside a list is about further pages. */
 export function isSignOfPages(name: string, what: string): boolean {
   const snake = snakeOf(name);
   return [moreNames, partialNames, nextNames, totalNamesOf(what)].some((names) => names.test(snake));
 }
 
-/** What of an answer says that its list goes on. Of fields, names are read in snake case, whatever they are written in. */
+/** Signs in an answer that its list continues. Field names are compared in snake case. */
 export function signsOf(
   {
     entries,
@@ -168,7 +169,7 @@ export function signsOf(
   };
 }
 
-/** Scalars around a list, links by the name of what they lead to. */
+/** Scalars around a list; links are named by what they lead to. */
 function fieldsOf(around: Extract<JsonNode, { readonly kind: "object" }>) {
   return [...leavesOf(around)].flatMap(([path, node]) => {
     const where = pathText(path);
@@ -180,7 +181,7 @@ function fieldsOf(around: Extract<JsonNode, { readonly kind: "object" }>) {
   });
 }
 
-/** Addresses of the next page among links that each name what they are. */
+/** Addresses of the next page among self-describing links. */
 function linksIn(items: readonly JsonNode[]): string[] {
   return items.flatMap((item) => {
     if (item.kind !== "object") return [];
@@ -201,7 +202,10 @@ function snakeOf(name: string): string {
     .replace(/^(?:x_)?_*/, "");
 }
 
-/** How the page behind is asked for, by what an answer names: `next_page_token` is sent as `page_token`, a bare `next` as `cursor`. */
+/**
+ * How to ask for the next page, by a field of an answer: `next_page_token` is sent as `page_token`, a bare `next` as
+ * `cursor`.
+ */
 function pageOf(name: string, snake: string, value: string): NextPage {
   if (!tokenNames.test(snake) && /^(?:https?:)?\/|\?.*=/.test(value)) return { address: value };
   const bare = name.replace(/^x-/i, "").replace(/^next[-_]?(?=.)/i, "");
@@ -211,7 +215,7 @@ function pageOf(name: string, snake: string, value: string): NextPage {
   return { more: { [parameter]: value } };
 }
 
-/** Names of a total of a list's own entries: one of rows, say, says nothing of runs. */
+/** Names for a total of a list's own entries: a total of rows, say, says nothing about runs. */
 function totalNamesOf(what: string): RegExp {
   const one = what.replace(/s$/, "");
   const own = `items|entries|results|records|elements|${one}s?`;

@@ -23,17 +23,17 @@ import type { ListedIds } from "./rest/filter-probe.ts";
 import { currentRunIn, listedFacts, listedInstances, listedRuns } from "./rest/profile-documents.ts";
 import type { WrittenBounds } from "./rest/written-bounds.ts";
 
-/** What a document is asked for about; what is undefined is not sent. */
+/** The subject of a document request; undefined values are not sent. */
 export interface DocumentValues extends NextPage {
   readonly instanceId?: string;
   readonly runId?: string;
   readonly bounds?: WrittenBounds;
 }
 
-/** How one transport asks for what a profile describes. */
+/** How one transport requests what a profile describes. */
 export interface ProfileTransport<Request> {
   readonly by: "REST" | "RPC";
-  /** Reads the answer's JSON, with the place to name in errors about it, and over REST its headers. */
+  /** Reads the answer's JSON, with the place for errors about it, and over REST its headers. */
   ask<T>(
     request: Request,
     values: DocumentValues,
@@ -42,21 +42,21 @@ export interface ProfileTransport<Request> {
     read: (bytes: Uint8Array, place: ErrorPlace, headers: Readonly<Record<string, string>>) => T | Promise<T>,
   ): Promise<T>;
   bounds(request: Request, bounds: TimeBounds): WrittenBounds;
-  /** What errors call the request, and by what it names an instance; undefined where it names none. */
+  /** How errors name the request, and how the request names an instance; undefined if it does not. */
   named(
     request: Request,
     place: ErrorPlace,
   ): { readonly what: string; readonly instance: string | undefined; readonly place: ErrorPlace };
-  /** Throws where the bytes are no document. */
+  /** Throws if the bytes are not a document. */
   check(bytes: Uint8Array, place: ErrorPlace): void;
 }
 
 export interface ProfileDocumentSource extends DocumentSource, Pick<GatewaySource, "described"> {
-  /** The ids that the gateway lists, asked for once an instance; undefined where a list fails. */
+  /** The ids that the gateway lists, requested once per instance; undefined if a list fails. */
   listed(instanceId: string, signal: AbortSignal): Promise<ListedIds | undefined>;
 }
 
-/** How a gateway says that it has nothing of a document. */
+/** Codes by which a gateway says that it has no such document. */
 const absentDocument: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
 const noInstance: readonly ErrorCode[] = [
   ...absentDocument,
@@ -66,11 +66,11 @@ const noInstance: readonly ErrorCode[] = [
 ];
 
 /**
- * The documents of a gateway that a profile describes, over one transport. What the profile does not name is not asked for: lists
- * are what it gives by name then, documents and facts are null. `lists` are the gateway's over whichever transport, where this is
- * not all of it.
+ * The documents of a gateway described by a profile, over one transport. What the profile does not name is never
+ * requested: lists then come from the profile's `given`, documents and facts are null. `lists` are the gateway's over
+ * any transport, if this one is not all of it.
  *
- * `runs` throws `not_filtered` where the list of runs is the same whatever instance it is asked for.
+ * `runs` throws `not_filtered` if the list of runs is the same for every instance.
  */
 export function profileDocumentSource<Request>(
   session: HttpSession,
@@ -81,7 +81,7 @@ export function profileDocumentSource<Request>(
 ): ProfileDocumentSource {
   const { ask } = transport;
   const listedIds = new Map<string, Promise<ListedIds | undefined>>();
-  /** It was shown that the list of runs is of one instance alone. */
+  /** Whether the list of runs was shown to be of one instance alone. */
   let runsAreFiltered = false;
 
   async function instances(signal?: AbortSignal): Promise<Listed<InstanceEntry>> {
@@ -97,7 +97,7 @@ export function profileDocumentSource<Request>(
     return withRest(withGiven(entries, documents.given), entries.rest);
   }
 
-  /** A list with its pages, for as long as nobody said that it is whole. */
+  /** A list with its pages, unless the profile says that it is whole. */
   async function pagesOf<T>(
     of: {
       readonly route: Request & { readonly list: readonly string[]; readonly isWhole?: boolean | undefined };
@@ -184,7 +184,7 @@ export function profileDocumentSource<Request>(
       );
       if (answer !== null) answers.push(answer);
     }
-    // counts of no table at all are not there, rather than counts that leave all tables out
+    // counts of no table at all mean that there are none, not that every table is missing
     if (table === undefined && answers.length === 0) {
       const message = "the gateway has storage facts of no table";
       throw new RunvaultError("route_not_found", message, { place: placeOfRun(run) });
@@ -219,7 +219,7 @@ export function profileDocumentSource<Request>(
       };
     } catch (thrown) {
       signal.throwIfAborted();
-      // a list that fails names nobody, and proves nothing either
+      // a failing list names nobody and proves nothing
       if (thrown instanceof RunvaultError) return undefined;
       throw thrown;
     }
@@ -244,7 +244,7 @@ export function profileDocumentSource<Request>(
       if (route === undefined) return null;
       const isBounded = bounds.from !== undefined || bounds.to !== undefined;
       const { clipFrom, clipTo } = transport.bounds(route, bounds);
-      // of somewhat more than what is asked for, or of the whole run
+      // covering somewhat more than requested, or the whole run
       if (isBounded && (!route.heedBounds || clipFrom !== undefined || clipTo !== undefined)) return null;
       return await source.facts(run, bounds, signal, { table: asked.table });
     },

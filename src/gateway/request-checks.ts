@@ -16,7 +16,7 @@ export function requireExactRun(run: RunRef): void {
   );
 }
 
-/** Throws `invalid_argument` for an empty id, and one that no gateway can be asked for. */
+/** Throws `invalid_argument` for an id that is empty or that cannot be requested. */
 export function requireInstance(instanceId: string): void {
   if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
   refuseOdd("instance", instanceId);
@@ -27,7 +27,10 @@ function refuseOdd(what: "run" | "instance", id: string): void {
   if (fault !== null) throw new RunvaultError("invalid_argument", `the ${what} id ${shownId(id)} ${fault}`);
 }
 
-/** What `checkedRows` gives. Throws `invalid_argument` for an empty filter, too, which a gateway takes for none. */
+/**
+ * Checks a request like `checkedRows`. Also throws `invalid_argument` for an empty filter, which a gateway takes for
+ * none.
+ */
 export function requireRows(request: RowRequest) {
   const checked = checkedRows(request);
   for (const [filter, value] of checked.filters) {
@@ -39,7 +42,7 @@ export function requireRows(request: RowRequest) {
   return checked;
 }
 
-/** How a gateway says outright that it does not have what it need not have. */
+/** Codes by which a gateway says that it lacks something optional. */
 export const absentCodes: readonly ErrorCode[] = ["route_not_found", "history_unavailable"];
 
 /** A run as a place of errors. */
@@ -47,13 +50,13 @@ export function placeOfRun({ instanceId, runId }: RunRef): ErrorPlace {
   return { instance: instanceId, run: runId };
 }
 
-/** The time, where 64 bits hold it; else throws `invalid_argument`. */
+/** The time, if 64 bits hold it; else throws `invalid_argument`. */
 function checkedTime(value: Nanoseconds): Nanoseconds {
   if (value >= int64Min && value <= int64Max) return value;
   throw new RunvaultError("invalid_argument", `time outside the range of 64-bit nanoseconds: ${value}`);
 }
 
-/** The bounds of a request alone, where 64 bits hold them; else throws `invalid_argument`. */
+/** The bounds of a request, if 64 bits hold them; else throws `invalid_argument`. */
 export function checkedBounds({ from, to }: TimeBounds): TimeBounds {
   return {
     ...(from === undefined ? {} : { from: checkedTime(from) }),

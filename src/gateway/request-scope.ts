@@ -1,15 +1,17 @@
 import { RunvaultError } from "../model/error.ts";
 import { requestCancelled } from "../model/usual-errors.ts";
 
-/** The life of one call: its signal is aborted, always with a RunvaultError, by the caller's signal or by the source's close. */
+/**
+ * The lifetime of one call: the caller's signal or the source's close aborts its signal, always with a RunvaultError.
+ */
 export interface RequestScope extends Disposable {
   readonly signal: AbortSignal;
 }
 
 /**
- * Opens a scope; disposing it takes its listeners off the outer signals, which live longer. It does so by hand: what
- * addEventListener's `signal` option takes them off by is held weakly, and of several scopes open at a time a collection
- * leaves all but one on.
+ * Opens a scope; disposing it removes its listeners from the outer signals, which live longer. They are removed by
+ * hand, because addEventListener's `signal` option holds its signal weakly: after a garbage collection, all but one of
+ * several open scopes would keep their listeners.
  */
 export function openRequestScope(outer: readonly (AbortSignal | undefined)[]): RequestScope {
   const controller = new AbortController();

@@ -44,7 +44,7 @@ const invalid = refusal(400, "invalid_argument", ControlCode.INVALID_ARGUMENT, C
 const unreachable = upstream("history_unreachable", ControlCode.UPSTREAM_UNREACHABLE, Code.Unavailable);
 const queryFailed = upstream("history_query_failed", ControlCode.UPSTREAM_FAILED, Code.Internal);
 
-/** What each of our codes is on the wire; what is not named here is a failed history query. */
+/** The wire form of each of our codes; codes not listed are failed history queries. */
 const wireErrors: Partial<Record<ErrorCode, WireError>> = {
   invalid_argument: invalid,
   table_unknown: invalid,
@@ -68,7 +68,7 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
     ControlCode.CAPABILITY_UNAVAILABLE,
     Code.FailedPrecondition,
   ),
-  // beyond the gateway: a table that is there, but not whole, is no table that the run does not have
+  // not in the gateway's contract: an incomplete table is not a missing one
   incomplete: refusal(409, "history_incomplete", ControlCode.CAPABILITY_UNAVAILABLE, Code.FailedPrecondition),
   capability_unavailable: refusal(
     409,
@@ -83,7 +83,7 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
     Code.FailedPrecondition,
   ),
   misdirected: refusal(421, "misdirected", ControlCode.MISDIRECTED, Code.PermissionDenied),
-  // not resource_exhausted, which is what rate_limited comes as and may be asked again
+  // not resource_exhausted, which rate_limited uses and which invites a retry
   limit_exceeded: refusal(413, "limit_exceeded", ControlCode.LIMIT_EXCEEDED, Code.OutOfRange),
   rate_limited: refusal(429, "rate_limited", ControlCode.RATE_LIMITED, Code.ResourceExhausted),
   history_unreachable: unreachable,
@@ -94,7 +94,7 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
   internal: refusal(500, "internal", ControlCode.INTERNAL, Code.Internal),
 };
 
-/** The codes of a plane with their statuses, such as `404 run_not_found`, each once. */
+/** A plane's codes with their statuses, such as `404 run_not_found`, each once. */
 export function wireCodes(plane: "history" | "control"): string[] {
   const named = Object.values(wireErrors).map(({ status, history, control }) =>
     plane === "history" ? `${status} ${history}` : `${status} ${ErrorCodeSchema.value[control]?.name}`,
@@ -102,7 +102,7 @@ export function wireCodes(plane: "history" | "control"): string[] {
   return [...new Set(named)].sort();
 }
 
-/** An error in the envelope of its plane: `history` routes have `ok` and no more, the others the protobuf envelope. */
+/** An error in its plane's envelope: `history` routes only have `ok`, the others the protobuf envelope. */
 export function errorAnswer(plane: "history" | "control", error: RunvaultError): ErrorAnswer {
   const wire = wireErrors[error.code] ?? queryFailed;
   const headers = errorHeaders(wire, error);
@@ -121,7 +121,7 @@ export function errorAnswer(plane: "history" | "control", error: RunvaultError):
   };
 }
 
-/** An error over Connect, with its code in the vocabulary of its plane as the detail. */
+/** An error over Connect, with its plane's code as the detail. */
 export function connectError(plane: "history" | "control", error: RunvaultError): ConnectError {
   const wire = wireErrors[error.code] ?? queryFailed;
   const detail =
@@ -138,23 +138,25 @@ function errorHeaders({ status }: WireError, { retryAfterMs }: RunvaultError): R
   };
 }
 
-/** Whether the owner of the server is to hear of an error, whose own words are not for clients. */
+/** Whether to report an error to the server's owner, because clients do not see its message. */
 export function isForOwner({ code, status }: RunvaultError): boolean {
   return code.startsWith("storage_") || code === "archive_damaged" || isBug(code, status);
 }
 
-/** A status comes with an error that another gateway sent, or a wire hook. */
+/** Errors with a status came from another gateway or a wire hook. */
 function isBug(code: ErrorCode, status: number | undefined): boolean {
   return code === "internal" && status === undefined;
 }
 
-/** What clients are told: the words of the system name files with their whole path, and those of bugs name our own. */
+/**
+ * The message for clients: system messages contain full paths, and those of bugs our own names, so neither is shown.
+ */
 export function messageOnWire({ code, status, message }: RunvaultError): string {
   if (isBug(code, status)) return "internal error of the service";
   return code.startsWith("storage_") ? `stored data cannot be read (${code})` : message;
 }
 
-/** An error as the control and live planes put it. */
+/** An error in the form of the control and live planes. */
 export function gatewayError(error: RunvaultError): Omit<GatewayError, "$typeName" | "$unknown"> {
   const wire = wireErrors[error.code] ?? queryFailed;
   return {
@@ -166,7 +168,7 @@ export function gatewayError(error: RunvaultError): Omit<GatewayError, "$typeNam
   };
 }
 
-/** Anything thrown while a request is answered, as a RunvaultError; fastify's own refusals by their status. */
+/** Turns anything thrown while a request is answered into a RunvaultError; fastify's own refusals by their status. */
 export function requestError(thrown: unknown): RunvaultError {
   const status = (thrown as { statusCode?: unknown } | null)?.statusCode;
   if (!(thrown instanceof RunvaultError) && typeof status === "number" && status >= 400 && status < 500) {

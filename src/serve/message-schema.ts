@@ -19,24 +19,24 @@ const comments: Readonly<Record<string, string>> = {
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Field names as in proto files, on history routes, or in lower camel case. */
+/** Field names as in proto files (history routes), or in lower camel case. */
 type Naming = "proto" | "camel";
 
 const integer = (digits: string) => ({ type: "string", pattern: `^${digits}$` });
 const double = { anyOf: [{ type: "number" }, { enum: ["NaN", "Infinity", "-Infinity"] }] };
 
-/** JSON Schemas of messages as REST has them: protobuf JSON, with zero values, in which 64-bit integers are strings. */
+/** JSON Schemas of messages in REST's protobuf JSON: zero values present, 64-bit integers as strings. */
 export class MessageSchemas {
   /** By name, for the components of a document. */
   readonly all: Record<string, JsonSchema> = {};
 
-  /** A reference to the schema of a message, which is among `all` from then on. */
+  /** A reference to a message's schema, which is then in `all`. */
   ref(message: DescMessage, naming: Naming): JsonSchema {
     const isHistory = message.typeName.startsWith("example.history.");
     const plain = message.typeName.replace(/^example\./, "");
     const name = isHistory && naming === "camel" ? `${plain}.camel` : plain;
     if (this.all[name] === undefined) {
-      // ahead of its fields, of which one may be the message again
+      // before its fields, one of which may be this message again
       this.all[name] = {};
       this.all[name] = this.#schemaOf(message, naming);
     }
@@ -75,7 +75,7 @@ export class MessageSchemas {
   }
 }
 
-/** Lists, maps, and single values that are not optional; messages that are not set are left out. */
+/** Lists, maps, and required single values are always present; unset messages are left out. */
 function isAlwaysThere(field: DescField): boolean {
   if (field.oneof !== undefined) return false;
   return field.fieldKind === "list" || field.fieldKind === "map" || isImplicit(field);

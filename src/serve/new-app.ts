@@ -11,18 +11,18 @@ import type { RequestLogEntry } from "./monitoring/request-log.ts";
 
 export interface AppOptions extends Omit<HttpServerOptions, "tls"> {
   readonly tls: ServeTls | undefined;
-  /** HEAD wherever GET is. */
+  /** Whether GET routes also answer HEAD. */
   readonly exposesHead: boolean;
-  /** Told of every answer that no hook is run for, and of the client's address. */
+  /** Called for every answer that runs no hooks, with the client's address. */
   readonly onRefused: (entry: RequestLogEntry, client: string) => void;
-  /** Told of what is the owner's to mend. */
+  /** Called for errors that concern the server's owner. */
   readonly onError: (error: RunvaultError) => void;
 }
 
-/** A server without routes, whose errors are in the envelope of their plane. Throws what `tlsOptions` throws. */
+/** A server without routes, whose errors use their plane's envelope. Throws errors of `tlsOptions`. */
 export function newApp({ tls, exposesHead, onRefused, onError, ...http }: AppOptions): FastifyInstance {
   const secure = tls && tlsOptions(tls);
-  /** The answer to a request that no hook is run for; told here. */
+  /** Answers and reports a request that runs no hooks. */
   const refusal = (
     asked: { readonly method: string; readonly url: string; readonly ip: string },
     error: RunvaultError,
@@ -34,10 +34,7 @@ export function newApp({ tls, exposesHead, onRefused, onError, ...http }: AppOpt
     onRefused({ method: asked.method, path: pathOf(asked), query: {}, ...answered }, asked.ip);
     return { status, headers: { ...headers, "content-type": "application/json; charset=utf-8" }, text };
   };
-  /**
-   * HTTP/2 takes any word for a method; fastify answers one that HTTP has not without its hooks, which also let callers
-   * in.
-   */
+  /** HTTP/2 allows any word as a method; fastify answers unknown ones without its hooks, which also authenticate. */
   const knownAlone =
     (handler: RequestListener): RequestListener =>
     (request, response) => {
@@ -50,7 +47,7 @@ export function newApp({ tls, exposesHead, onRefused, onError, ...http }: AppOpt
   const app = fastify({
     serverFactory: (handler) => newHttpServer(knownAlone(handler), { tls: secure, ...http }),
     clientErrorHandler: (error, socket) => {
-      // gone once the socket is closed
+      // undefined once the socket is closed
       const { remoteAddress = "" } = socket;
       const answered = answerBrokenRequest(error, socket, http.connections.isAnswering(socket));
       if (answered === undefined) return;
@@ -64,10 +61,10 @@ export function newApp({ tls, exposesHead, onRefused, onError, ...http }: AppOpt
       const { status, headers, text } = refusal(request, frameworkError(thrown));
       void reply.code(status).headers(headers).send(text);
     },
-    // routes do not care which of the two servers they hang on, but fastify's types do
+    // routes work on either kind of server, but fastify's types differ
   }) as unknown as FastifyInstance;
   app.setErrorHandler((thrown, request, reply) => {
-    // of a client that left nothing failed: what was computed for it was given up
+    // the client left, so the error only says that its work was cancelled
     if (reply.raw.destroyed) return reply.code(200).send();
     const error = requestError(thrown);
     if (isForOwner(error)) onError(error);
@@ -80,7 +77,7 @@ export function newApp({ tls, exposesHead, onRefused, onError, ...http }: AppOpt
   return app;
 }
 
-/** In place of fastify's words, which repeat the whole target: the query may hold a secret. */
+/** Replaces fastify's messages, which repeat the whole target: its query may hold a secret. */
 const refusedPaths: Readonly<Record<string, string>> = {
   FST_ERR_BAD_URL: "the request's target is not a valid URL",
   FST_ERR_MAX_PARAM_LENGTH: "part of the request's path is too long",
@@ -93,7 +90,7 @@ function frameworkError(thrown: Error & { readonly code?: string }): RunvaultErr
     : new RunvaultError("invalid_argument", message, { cause: thrown });
 }
 
-/** Refuses what no route takes before a body is read that nobody asked for. */
+/** Refuses unknown routes before a body is read. */
 export function refuseUnknownRoutes(app: FastifyInstance): void {
   app.addHook("onRequest", async (request) => {
     if (request.is404) throw noRoute(request);
@@ -104,7 +101,7 @@ function noRoute(request: FastifyRequest): RunvaultError {
   return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
 }
 
-/** The plane whose envelope a URL, or the target of a request with its origin, is answered in. */
+/** The plane that answers a URL or request target. */
 export function planeOf(url: string): "history" | "control" {
   return /^(?:https?:\/\/[^/]*)?\/api\/v1\/(?:history|files)(?:[/?]|$)/.test(url) ? "history" : "control";
 }

@@ -10,7 +10,7 @@ import { type JsonSchema, MessageSchemas } from "./message-schema.ts";
 import { planeOf } from "./new-app.ts";
 import type { ParameterName, RouteDoc } from "./route-doc.ts";
 
-/** A route as it was registered. */
+/** A registered route. */
 export interface DocumentedRoute {
   readonly method: string;
   /** With parts such as `:id`, and `*` for the rest. */
@@ -22,9 +22,9 @@ export interface OpenApiOptions {
   readonly name: string;
   readonly version: string;
   readonly routes: readonly DocumentedRoute[];
-  /** Every route wants a token. */
+  /** Every route requires a token. */
   readonly hasTokens: boolean;
-  /** Forms of rows that the source has. */
+  /** The source's row formats. */
   readonly forms: readonly RowForm[];
 }
 
@@ -88,7 +88,7 @@ const inPath: Record<string, { readonly schema: JsonSchema; readonly description
 const exactNumber = "^(-?(0|[1-9]\\d*)(\\.\\d+)?)?$";
 const json = "application/json";
 
-/** The REST side as an OpenAPI 3.1 document, of the routes as they are registered. RPC is described by proto/. */
+/** The REST interface as an OpenAPI 3.1 document, generated from the registered routes. proto/ describes RPC. */
 export function openApiDocument({ name, version, routes, hasTokens, forms }: OpenApiOptions): JsonSchema {
   const schemas = new MessageSchemas();
   const paths: Record<string, Record<string, JsonSchema>> = {};
@@ -216,7 +216,7 @@ function answersOf(
   return of(statuses, message.name, { [json]: { schema: schemas.ref(message, naming) } });
 }
 
-/** A row's message, in which the table knows some texts for exact numbers. */
+/** A row's message; the table says which texts are exact numbers. */
 function rowSchema(table: Table, schemas: MessageSchemas): JsonSchema {
   const exact = table.columns.filter(({ kind }) => kind === "exact");
   const properties = Object.fromEntries(exact.map(({ name }) => [name, { pattern: exactNumber }]));
@@ -229,7 +229,7 @@ function pathOf(url: string): string {
   return url.replace(/:(\w+)/g, "{$1}").replace("*", "{path}");
 }
 
-/** Such as getHistoryFills; of the same route elsewhere another one. */
+/** Such as getHistoryFills; unique even for the same route elsewhere. */
 function operationId(method: string, path: string): string {
   const base = /^\/api\/v1(?=\/|$)/;
   const words = path

@@ -4,19 +4,19 @@ import { filterNames, type Table } from "../model/profile/table.ts";
 import { checkedQuery } from "./history/row-query.ts";
 import { givenQueryOf } from "./http/request-target.ts";
 
-/** The query parameters that there are. */
+/** All query parameters. */
 export const parameterNames = [
   ...(["instance", "run_id", "from", "to", "limit", "with_checksum", "table", "tail", "follow"] as const),
   ...filterNames,
 ] as const;
 export type ParameterName = (typeof parameterNames)[number];
 
-/** What a route answers where all went well. */
+/** A route's successful answer. */
 export type RouteAnswer =
-  /** A message; `statuses` are 200 alone unless said. */
+  /** A message; `statuses` defaults to just 200. */
   | { readonly message: DescMessage; readonly statuses?: readonly number[] }
   | { readonly rows: Table }
-  /** Anything else: its media type, with a JSON Schema where it has one, and those of text that may be asked for instead. */
+  /** Anything else: its media type, a JSON Schema if any, and alternative text types. */
   | {
       readonly type: string;
       readonly orText?: string;
@@ -25,24 +25,24 @@ export type RouteAnswer =
     }
   | "websocket";
 
-/** What the document of the interface says of a route. The route itself goes by its parameters. */
+/** A route's part of the OpenAPI document. The route also uses its parameters. */
 export interface RouteDoc {
   readonly summary: string;
-  /** Any other parameter is refused. */
+  /** Other parameters are refused. */
   readonly query: readonly ParameterName[];
-  /** The instance need not be named. */
+  /** The instance is optional. */
   readonly ofAny?: true;
   readonly answer: RouteAnswer;
 }
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Every route has one; `rpc` are those that proto/ describes. */
+    /** Every route has one; those with `rpc` are described by proto/. */
     doc?: RouteDoc | "rpc";
   }
 }
 
-/** The parameters of a request, checked against those of its route. Throws `invalid_argument`. */
+/** A request's parameters, checked against its route's. Throws `invalid_argument`. */
 export function queryOf(request: FastifyRequest): Record<string, string> {
   const { doc } = request.routeOptions.config;
   return checkedQuery(givenQueryOf(request), doc === undefined || doc === "rpc" ? [] : doc.query);

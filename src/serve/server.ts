@@ -46,57 +46,56 @@ import { type Transport, transports } from "./transport.ts";
 import type { WireHook } from "./wire-hook.ts";
 
 export interface ServeOptions {
-  /** Stays the caller's: closing the server does not dispose of it. */
+  /** Belongs to the caller: closing the server does not dispose it. */
   readonly source: HistorySource;
-  /** Without it, /health and the service's own metrics are all there is of the control and live planes. */
+  /** Without it, the control and live planes consist only of /health and the service's own metrics. */
   readonly control?: ControlPlane;
-  /** Parquet to be read in place, below /files; without it there is no such route. */
+  /** Parquet files to serve below /files; without it the route does not exist. */
   readonly files?: FileSource;
   readonly host: string;
-  /** 0 is any free port. */
+  /** 0 for any free port. */
   readonly port: number;
   /**
-   * Of history only what the interface document itself shows on REST: no /history/runs, /history/resources,
-   * /history/storage.
+   * Only the history that the interface document has on REST: no /history/runs, /history/resources, /history/storage.
    */
   readonly literal?: boolean;
-  /** Changes what goes out of a source. Without it, answers are what the source holds. */
+  /** Changes a source's answers. Without it, they are as in the source. */
   readonly wire?: (source: HistorySource) => WireHook;
-  /** When set, every request needs `Authorization: Bearer` with it. */
+  /** If set, every request needs `Authorization: Bearer` with it. */
   readonly token?: string;
-  /** When set, every request needs one of these instead, and sees no more than the instances that are the token's. */
+  /** If set, every request needs one of these instead, and sees only that token's instances. */
   readonly tokens?: TokenList;
   readonly limits?: ServeLimits;
   /**
-   * Without tokens: host names to answer to beside those that no page can take, such as `archive.example` and
-   * `*.svc.cluster.local`. `host` is one of them.
+   * Without tokens: host names to answer besides the safe ones, such as `archive.example` and `*.svc.cluster.local`.
+   * `host` is one of them.
    */
   readonly hostNames?: readonly string[];
   /** Origins whose pages may read the answers, such as `https://desk.example`. */
   readonly origins?: readonly string[];
-  /** Most rows of one answer, whatever was asked for; nothing tells the client. */
+  /** Most rows of one answer, whatever was requested; the client is not told. */
   readonly maxRowsPerAnswer?: number;
-  /** Told of every answer just before it ends; counting rows for it costs a look at every byte. */
+  /** Called for every answer just before it ends; counting its rows reads every byte. */
   readonly onRequest?: (entry: RequestLogEntry, scope: RequestScope | undefined) => void;
-  /** Told why an answer failed where the client is at most told that it did. Default: a warning of the process. */
+  /** Called when an answer failed, because clients learn at most that it did. Default: a process warning. */
   readonly onError?: (error: RunvaultError) => void;
-  /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
+  /** Use Accept-Encoding: gzip and zstd for rows over REST, gzip over RPC. */
   readonly compress?: boolean;
   readonly connections?: ConnectionLimits;
-  /** Forms of rows that the source has, for the document of the interface. Default: NDJSON alone. */
+  /** Row formats of the source, for the OpenAPI document. Default: NDJSON alone. */
   readonly forms?: readonly RowForm[];
-  /** How long a client may take nothing of an answer before it is dropped. Default: 300,000. */
+  /** How long a client may read nothing of an answer before it is dropped. Default: 300,000. */
   readonly idleReaderMs?: number;
   /**
-   * Default: both; when literal `rest`, since RPC has what REST then leaves out. Without `rest`, /health and what is
-   * for monitoring are all that is left of it.
+   * Default: both; if literal, `rest`, because RPC has everything that REST then leaves out. Without `rest`, only
+   * /health and monitoring remain of it.
    */
   readonly transports?: readonly Transport[];
-  /** What clients are told that this is. */
+  /** What clients are told about this service. */
   readonly about?: About;
-  /** How long an answer of the source is kept open for the next page of an RPC listing. Default: 30,000. */
+  /** How long a source's answer is kept open for the next page of an RPC listing. Default: 30,000. */
   readonly cursorIdleMs?: number;
-  /** Seals page tokens, 32 bytes at least; servers with the same key take each other's. Default: one of its own. */
+  /** Seals page tokens, at least 32 bytes; servers with the same key accept each other's. Default: a new key. */
   readonly pageKey?: Uint8Array;
   /** Without it, plain HTTP. */
   readonly tls?: ServeTls;
@@ -106,7 +105,7 @@ export interface About {
   /** Name of the service. */
   readonly name: string;
   readonly version: string;
-  /** What the store is built on, such as simulator or archive. */
+  /** The kind of store, such as simulator or archive. */
   readonly kind: string;
 }
 
@@ -115,30 +114,30 @@ export interface Served {
   readonly url: string;
   readonly port: number;
   /**
-   * Refuses requests from now on, as out of reach for the moment, and ends what has no end of its own. Resolves when
-   * the answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
+   * Refuses further requests as temporarily unavailable, and ends endless answers. Resolves when answers in progress
+   * have ended, or after this time; returns how many have not. The port stays taken until `close`.
    */
   drain(withinMs: number): Promise<number>;
-  /** Cuts the answers under way, frees the port, and resolves when the ends of those answers are logged. */
+  /** Cuts answers in progress, frees the port, and resolves when their ends are logged. */
   close(): Promise<void>;
 }
 
 const basePath = "/api/v1";
 const mostCursors = 32;
-// a source may give a segment of 64 MiB in one piece
+// a source may return a segment of 64 MiB in one piece
 const mostCursorBytes = 256 * 1024 * 1024;
 const usualCursorIdleMs = 30_000;
 const usualIdleReaderMs = 300_000;
 
-/** How often it is told that there is no room for more connections. */
+/** Interval of warnings that there is no room for more connections. */
 const fullToldMs = 60_000;
 
-/** How long answers without an end of their own have to end with the server. */
+/** Time for endless answers to end with the server. */
 const drainMs = 1000;
 
 /**
- * Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be
- * listened on.
+ * Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` if the address cannot be listened
+ * on.
  */
 export async function serve(options: ServeOptions): Promise<Served> {
   const { token, literal = false, limits = {} } = options;
@@ -166,7 +165,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     try {
       log?.(entry, { caller: null, refusal: undefined, client, startedMs: performance.now() });
     } catch (error) {
-      // it is a refusal anyway
+      // it is refused anyway
       onError(RunvaultError.from(error));
     }
   };
@@ -182,7 +181,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const metrics = serviceMetrics(app);
   const isCall = (request: FastifyRequest) => request.routeOptions.config?.doc === "rpc";
   const documented: DocumentedRoute[] = [];
-  // ahead of every hook that may refuse a request, for it also closes what is refused
+  // before every hook that may refuse a request, because it also closes refused ones
   await acceptWebSockets(app);
   const answers = new Drain();
   let isDraining = false;
@@ -191,11 +190,11 @@ export async function serve(options: ServeOptions): Promise<Served> {
   app.addHook("onRequest", async (request, reply) => {
     if (isDraining) {
       reply.raw.setHeader("connection", "close");
-      // calls are refused in the words of their protocol
+      // calls are refused in their own protocol
       if (isCall(request)) return;
       throw stopping();
     }
-    // a connection that is a WebSocket has no answer to end
+    // a WebSocket connection has no answer to end
     if (request.ws) return;
     answers.add(new Promise((resolve) => reply.raw.once("close", resolve)));
     dropIdleReader(reply.raw, idleReaderMs, onError);
@@ -222,7 +221,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
         });
         return payload;
       } catch (error) {
-        // thrown from here it would be answered in fastify's own words
+        // if thrown from here, fastify would answer with its own message
         onError(RunvaultError.from(error));
         const failed = new RunvaultError("internal", "the answer could not be logged");
         const { status, headers, body } = errorAnswer(planeOf(request.url), failed);
@@ -234,13 +233,13 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const handling = new Drain();
   app.addHook("onRoute", (route) => {
     const { handler, config: { doc } = {} } = route;
-    // the document is made of the routes, so that none can be missing from it
+    // the document is generated from the routes, so none can be missing
     if (doc === undefined) throw new Error(`the route ${route.url} has no description`);
     const methods = [route.method].flat();
     if (doc !== "rpc") documented.push(...methods.map((method) => ({ method, url: route.url, doc })));
     route.handler = function (request, reply) {
       const answered: unknown = handler.call(this, request, reply);
-      // one whose answer is cut is still at work, and has its end to log
+      // a handler whose answer was cut is still working, and must log its end
       if (answered instanceof Promise) handling.add(answered);
       return answered;
     };
@@ -340,7 +339,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     close: async () => {
       await app.close();
       await handling.end(drainMs);
-      // what a handler gave or threw goes through the hooks, the log among them, in the turn after it
+      // results of handlers go through the hooks, including the log, in the next turn
       await setImmediate();
     },
   };

@@ -1,3 +1,3 @@
-/** The ways to ask: REST with JSON and NDJSON, and RPC. */
+/** The transports: REST with JSON and NDJSON, and RPC. */
 export const transports = ["rest", "rpc"] as const;
 export type Transport = (typeof transports)[number];

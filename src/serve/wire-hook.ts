@@ -6,44 +6,45 @@ import type { Transport } from "./transport.ts";
 export const documentRoutes = ["instances", "runs", "resources", "storage", "summary"] as const;
 export type DocumentRoute = (typeof documentRoutes)[number];
 
-/** What an answer about history is of. */
+/** The subject of an answer about history. */
 export type Asked = DocumentRoute | TableName;
 
 /**
- * Asked by a server about each answer from history, to make what goes out differ from what the source holds. A server
- * without one sends what there is.
+ * Lets a server's answers differ from its source, for simulated faults. A server without one sends what the source has.
  */
 export interface WireHook {
-  /** What the answers of each transport are made from. */
+  /** The source of each transport's answers. */
   readonly sources: Readonly<Record<Transport, HistorySource>>;
-  /** Ahead of an answer, which waits for it; what it throws is told to the client. `signal` fires when nobody waits any more. */
+  /**
+   * Called before an answer, which waits for it; the client gets its errors. `signal` aborts when the client is gone.
+   */
   before(asked: Asked, transport: Transport, signal: AbortSignal): Promise<void>;
-  /** Where an answer with rows over REST stops. */
+  /** Where a REST answer with rows stops. */
   stops(table: TableName): { readonly rows: readonly RowStop[]; readonly bytes: readonly ByteStop[] };
-  /** Ahead of a page over RPC, whose number counts from 1 in its listing. What it throws is told to the client. */
+  /** Called before an RPC page, numbered from 1 in its listing. The client gets its errors. */
   beforePage(table: RunRef & { readonly table: TableName }, number: number): Promise<PageShape>;
-  /** The page as it is sent to whoever came with `token`. */
+  /** The page as sent to the client with this `token`. */
   page(table: TableName, token: string, page: Page): Page;
-  /** A field added to the message of a page in binary; undefined for none. */
+  /** A field added to a binary page message; undefined for none. */
   pageField(table: TableName, page: Page): UnknownField | undefined;
-  /** A whole answer over RPC as it is sent. `rows` is how many are in it, `accepted` the client's Accept-Encoding. */
+  /** A whole RPC answer as sent. `rows` is the number in it, `accepted` the client's Accept-Encoding. */
   answer(asked: Asked, rows: number | undefined, accepted: string, made: RpcAnswer): SentAnswer;
 }
 
 /**
- * How the answer goes out of the world: `whole` is closed as complete, `cut` loses its connection without the end of
- * the chunked body, `stalled` stays open without another byte, `left` was given up by the client.
+ * How an answer ends: `whole` is complete, `cut` loses its connection before the end of the chunked body, `stalled`
+ * stays open without another byte, `left` was abandoned by the client.
  */
 export type Ending = "whole" | "cut" | "stalled" | "left";
 
-/** Where an answer is stopped on purpose: after `rows` rows, if `hit` says so when it gets there. */
+/** Where an answer is deliberately stopped: after `rows` rows, if `hit` then says so. */
 export interface RowStop {
   readonly rows: number;
   readonly ending: Ending;
   hit(): boolean;
 }
 
-/** Where a body is stopped on purpose: after `bytes` bytes as sent, if `hit` says so when it gets there. */
+/** Where a body is deliberately stopped: after `bytes` bytes as sent, if `hit` then says so. */
 export interface ByteStop {
   readonly bytes: number;
   readonly ending: "cut" | "whole";
@@ -51,19 +52,19 @@ export interface ByteStop {
 }
 
 export interface PageShape {
-  /** Most rows, beside the other limits. */
+  /** Most rows, in addition to other limits. */
   readonly most?: number | undefined;
   readonly change?: RowChange | undefined;
 }
 
-/** Told of every row, its line and the bytes of its message: the bytes to send instead, or undefined to leave it. */
+/** Called for every row with its line and message bytes; returns bytes to send instead, or undefined. */
 export type RowChange = (line: Uint8Array, message: Uint8Array) => Uint8Array | undefined;
 
 /** Most bytes of a response with rows, as the interface has it. */
 export const maxPageBytes = 4 * 1024 * 1024;
 
 export interface Page {
-  /** Rows as they stand in the response, each with the tag of field 1 before it. */
+  /** Rows as encoded in the response, each with the tag of field 1 before it. */
   readonly wire: Uint8Array;
   readonly rows: number;
   /** Number of the page in its listing, from 1. */
@@ -78,7 +79,7 @@ export interface UnknownField {
   readonly data: Uint8Array;
 }
 
-/** The head and body of an answer over RPC, which is all there before any of it is sent. */
+/** The head and body of an RPC answer, complete before any of it is sent. */
 export interface RpcAnswer {
   readonly header: Headers;
   readonly body: Uint8Array;

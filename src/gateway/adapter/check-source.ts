@@ -5,21 +5,21 @@ import { type FilterName, filterNames, type Table, tables } from "../../model/pr
 import type { HistorySource, RowRequest, RunRef } from "../../model/source.ts";
 import { normalizedLine } from "../../row/same-line.ts";
 
-/** A promise that a source does not keep. */
+/** A promise that a source breaks. */
 export interface SourceFault {
-  /** What was asked, such as `rows of fills from 1640995200000000000`. */
+  /** The request, such as `rows of fills from 1640995200000000000`. */
   readonly asked: string;
   readonly message: string;
 }
 
-/** Rows of a table that are read at most: a source is checked by a small run. */
+/** Most rows of a table that are read: a source is checked with a small run. */
 const mostRows = 100_000;
 
 /**
- * Holds a source against what every HistorySource promises, by the rows of one finished run that it has: the run is listed,
- * ids that are not exact are refused, another run has no rows, rows are canonical lines of the run in key order, the same in
- * each answer, and the same whether they are asked for whole, within bounds, up to a limit or by a filter; facts count them.
- * Gives every fault that it found; none where the source keeps its promises. Throws what the source throws on the way.
+ * Checks a source against all promises of HistorySource, using one of its finished runs: the run is listed, inexact ids
+ * are refused, another run has no rows. Rows are canonical lines of the run in key order, the same in each answer,
+ * whether requested whole, within bounds, up to a limit or by a filter; facts count them. Returns every fault found.
+ * Throws what the source throws.
  */
 export async function checkSource(source: HistorySource, run: RunRef): Promise<readonly SourceFault[]> {
   const faults: SourceFault[] = [];
@@ -64,7 +64,7 @@ async function checkLists(source: HistorySource, run: RunRef, tell: Tell): Promi
   }
 }
 
-/** Whether the table's rows are rows of the run in order; what is asked next rests on it. */
+/** Whether the table's rows are the run's, and in order; later checks rely on it. */
 async function checkRows(
   source: HistorySource,
   run: RunRef,
@@ -99,7 +99,7 @@ async function checkRows(
   }
 }
 
-/** Asks for parts of a table's rows, by each means that a request has. */
+/** Requests parts of a table's rows in every way that a request can. */
 async function checkAsks(
   source: HistorySource,
   run: RunRef,
@@ -156,7 +156,7 @@ async function checkAsks(
   }
 }
 
-/** Whether the same lines came: in the same order, or, where nothing orders rows of one time, as often each. */
+/** Whether the same lines came, in the same order or, if nothing orders rows of one time, equally often. */
 function isSame(lines: readonly string[], wanted: readonly string[], anyOrder: boolean): boolean {
   if (lines.length !== wanted.length) return false;
   const [a, b] = anyOrder ? [lines.toSorted(), wanted.toSorted()] : [lines, wanted];

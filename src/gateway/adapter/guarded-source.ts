@@ -31,9 +31,9 @@ const tableFacts = z.looseObject({
 });
 
 /**
- * A source of somebody else's making as a gateway: what it is asked and what it answers are checked as a gateway's requests
- * and answers are, and whatever it throws is a RunvaultError. Rows are checked where all rows are, behind the source.
- * Throws `not_a_gateway` for an answer that the interface HistorySource does not know.
+ * Wraps a source from an adapter as a gateway. Requests and answers are checked like a gateway's, and everything it
+ * throws becomes a RunvaultError. Rows are checked where all rows are, after the source. Throws `not_a_gateway` for an
+ * answer that does not fit the interface HistorySource.
  */
 export function guardedSource(source: HistorySource, file: string): Gateway {
   const stats = { requests: 0, retries: 0, bytes: 0 };

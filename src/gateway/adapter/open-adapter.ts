@@ -8,18 +8,18 @@ import type { Gateway } from "../gateway.ts";
 import type { GatewayOptions } from "../options.ts";
 import { guardedSource } from "./guarded-source.ts";
 
-/** What an adapter is given: the gateway as the command line, or the job file, names it. */
+/** What an adapter gets: the gateway as named on the command line or in the job file. */
 export type AdapterOptions = Pick<GatewayOptions, "baseUrl" | "token" | "retry" | "concurrency">;
 
 /** The default export of an adapter. */
 export type Adapter = (options: AdapterOptions) => HistorySource | Promise<HistorySource>;
 
 const hint =
-  "An adapter is a module whose default export is a function that gives a HistorySource: docs/profiles.md has an example.";
+  "An adapter is a module whose default export is a function that returns a HistorySource: docs/profiles.md has an example.";
 
 /**
- * A gateway spoken by a module of the user's own. Throws `invalid_argument` where the file is no such module, or what it
- * gives is no HistorySource. What the source answers is checked like a gateway's answers: see `guardedSource`.
+ * Opens a gateway through the user's own module. Throws `invalid_argument` if the file is not such a module, or does
+ * not return a HistorySource. The source's answers are checked like a gateway's: see `guardedSource`.
  */
 export async function openAdapter(file: string, options: GatewayOptions): Promise<Gateway> {
   if (options.profile !== undefined) {
@@ -60,7 +60,7 @@ export async function openAdapter(file: string, options: GatewayOptions): Promis
     const what = missing.length > 0 ? missing.map(String).join(", ") : "label";
     throw new RunvaultError(
       "invalid_argument",
-      `what the adapter gives is no HistorySource: it lacks ${what}`,
+      `the adapter did not return a HistorySource: it lacks ${what}`,
       {
         ...{ place, hint },
       },

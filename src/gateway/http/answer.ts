@@ -2,16 +2,16 @@ import { type Dispatcher, errors } from "undici";
 import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 
-/** An answer whose headers are here and whose body is on its way. Its body must be read to the end or closed. */
+/** An answer whose headers have arrived and whose body is still coming. The body must be read to the end or closed. */
 export interface Answer {
   readonly status: number;
   readonly headers: AnswerHeaders;
   readonly body: AnswerBody;
-  /** What stands behind the body, once that is at its end; only of answers over HTTP/2. */
+  /** The trailers, once the body has ended; only over HTTP/2. */
   readonly trailers?: () => AnswerHeaders | undefined;
 }
 
-/** Headers by lower-case name; a header that came several times is joined with commas. */
+/** Headers by lower-case name; repeated ones are joined with commas. */
 export type AnswerHeaders = Readonly<Record<string, string>>;
 
 export interface AnswerRequest {
@@ -22,21 +22,22 @@ export interface AnswerRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
   readonly signal: AbortSignal;
-  /** Longest time until the request is on its way, over a proxy as well. */
+  /** Time limit until the request is sent, including a proxy. */
   readonly connectTimeoutMs: number;
-  /** Longest time from then on until the final status line and its headers are here, whatever 1xx come ahead of them. */
+  /** Time limit from then until the final status line and headers; earlier 1xx do not extend it. */
   readonly headersTimeoutMs: number;
   /** Called with the length of each chunk of body that comes off the wire. */
   readonly countBytes: (bytes: number) => void;
 }
 
-// Reading stops at the upper mark and goes on at the lower one: a slow reader holds at most this and one socket read.
+// Reading stops at the upper mark and continues at the lower one, so a slow reader holds at most this much and one
+// socket read.
 const pauseAtBytes = 1024 * 1024;
 const resumeAtBytes = 256 * 1024;
-/** What a chunk costs beside its bytes: an answer in chunks of a byte would otherwise queue a million of them. */
+/** Cost of a chunk besides its bytes; otherwise an answer in one-byte chunks would queue a million of them. */
 const chunkCost = 256;
 
-/** What a body's bytes come from, to be held back or given up. */
+/** The source of a body's bytes, which can be paused or stopped. */
 export interface BodyFlow {
   pause(): void;
   resume(): void;
@@ -44,12 +45,12 @@ export interface BodyFlow {
 }
 
 /**
- * The chunks of a body as they come off the socket, for one reader. A small queue with pause and resume stands between
- * the two; the streams of undici and Node do the same at twice the CPU. Ends only where HTTP says that the body is
- * whole, else throws what undici or `signal` says.
+ * The chunks of a body as they arrive, for one reader. A small queue with pause and resume does what the streams of
+ * undici and Node do, at half the CPU. Ends only if HTTP says that the body is complete; otherwise throws the error of
+ * undici or `signal`.
  */
 export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
-  /** Bytes taken off the wire so far. */
+  /** Bytes received so far. */
   receivedBytes = 0;
   readonly #controller: BodyFlow;
   #queue: Buffer[] = [];
@@ -69,14 +70,17 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#controller = controller;
   }
 
-  /** How long the reader has waited for bytes so far; none of it while bytes wait for the reader. */
+  /** How long the reader has waited for bytes; time in which bytes waited for the reader does not count. */
   get waitedMs(): number {
     return (
       this.#waitedMs + (this.#waitingSinceMs === undefined ? 0 : performance.now() - this.#waitingSinceMs)
     );
   }
 
-  /** From the first byte to the last, less the time in which the reader held it back; undefined until it came whole. */
+  /**
+   * From the first byte to the last, without time in which the reader held it back; undefined until the body is
+   * complete.
+   */
   get arrivalMs(): number | undefined {
     return this.#arrivalMs;
   }
@@ -94,7 +98,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#wake?.();
   }
 
-  /** Marks the end; with an error, the reader gets it after the chunks that came before. */
+  /** Marks the end; an error reaches the reader after the chunks received before. */
   end(error?: Error): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -107,7 +111,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#wake?.();
   }
 
-  /** Ends the body with the error at once, what was not read yet left out, and closes the connection. */
+  /** Ends the body with the error at once, drops unread bytes, and closes the connection. */
   fail(error: Error): void {
     if (this.#ended) return;
     this.#dropQueue();
@@ -138,7 +142,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     }
   }
 
-  /** Gives the rest up: the connection is closed unless the body had already come whole. */
+  /** Drops the rest: the connection is closed unless the body was already complete. */
   async return(): Promise<IteratorResult<Buffer, undefined>> {
     this.close();
     return { value: undefined, done: true };
@@ -173,7 +177,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
 }
 
 /**
- * Ends the body with `timeout` when it is not read in that time, until disposed: a body that drips is never silent for
+ * Ends the body with `timeout` if it is not read within that time, until disposed: a dripping body is never silent for
  * long, and would hold its reader forever.
  */
 export function limitBody(body: AnswerBody, timeoutMs: number, place: ErrorPlace): Disposable {
@@ -185,15 +189,15 @@ export function limitBody(body: AnswerBody, timeoutMs: number, place: ErrorPlace
 }
 
 /**
- * Sends one request and waits for the headers of its answer. Throws undici's errors, `HeadersTimeoutError` by its own
- * clock, for undici's begins anew with each 1xx, or the signal's reason.
+ * Sends one request and waits for the answer's headers. Throws undici's errors or the signal's reason.
+ * `HeadersTimeoutError` uses its own clock, because undici's restarts with each 1xx.
  */
 export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): Promise<Answer> {
   const { signal } = request;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   let body: AnswerBody | undefined;
   let controller: Dispatcher.DispatchController | undefined;
-  /** Why the request was given up before it was on its way. */
+  /** Why the request was given up before it was sent. */
   let givenUp: Error | undefined;
 
   const giveUp = (reason: Error) => {
@@ -259,7 +263,7 @@ export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): P
   return promise;
 }
 
-/** Headers with each that came several times as one. */
+/** Joins headers that occur several times. */
 export function joinHeaders(headers: Record<string, string | string[] | undefined>): AnswerHeaders {
   const joined: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -268,7 +272,7 @@ export function joinHeaders(headers: Record<string, string | string[] | undefine
   return joined;
 }
 
-/** What a signal was aborted with, as an error. */
+/** A signal's abort reason as an error. */
 export function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason));
 }

@@ -4,7 +4,7 @@ import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { Answer, AnswerBody } from "./answer.ts";
 import { transportError } from "./transport-error.ts";
 
-// small outputs cost a call each: at the default of 16 KiB a zstd body takes six times as long
+// each small output costs a call: with the default of 16 KiB, a zstd body takes six times as long
 const outputChunkBytes = 1024 * 1024;
 
 const decoders = {
@@ -14,15 +14,15 @@ const decoders = {
 
 type Coding = keyof typeof decoders;
 
-/** Whether the coding marks its own end, so that a cut shows even where HTTP does not frame the body. */
+/** Whether the coding marks its own end, so that a truncation shows even if HTTP does not frame the body. */
 export function isSelfEnding(answer: Answer): boolean {
   return codingOf(answer) !== undefined;
 }
 
 /**
- * The bytes of an answer with its Content-Encoding taken off. Ends only where the body and the compressed stream in it
- * both came to their end; throws `stream_cut` or `timeout` for less, and `malformed_row` for what does not decode or
- * goes on after its end: then none of the answer can be trusted. Closes the body when the reader leaves.
+ * An answer's bytes without its Content-Encoding. Ends only if the body and its compressed stream both reached their
+ * ends. Throws `stream_cut` or `timeout` for less, and `malformed_row` if it cannot be decoded or has data after its
+ * end: then none of the answer can be trusted. Closes the body when the reader leaves.
  */
 export async function* decodedBody(answer: Answer, place: ErrorPlace): AsyncGenerator<Buffer, undefined> {
   const coding = codingOf(answer);
@@ -55,8 +55,8 @@ async function* decompressed(body: AnswerBody, coding: Coding, place: ErrorPlace
     source.destroy();
     decoder.destroy();
   }
-  // Node ends a zstd stream after its first frame, and takes what follows a gzip member for padding, without a word.
-  // It ends so early only where more bytes were at hand than it took, or else at the end of the body.
+  // Node silently ends a zstd stream after its first frame, and ignores data after a gzip member. Such an early end
+  // shows because more bytes were available than it took.
   if (decoder.bytesWritten !== body.receivedBytes) {
     throw new RunvaultError("malformed_row", `the ${coding} body is followed by further data`, {
       place,
@@ -97,7 +97,7 @@ function isPlain(encoding: string | undefined): boolean {
   return encoding === undefined || ["", "identity"].includes(encoding.trim().toLowerCase());
 }
 
-/** What to do where an answer is compressed in a way that nobody asked for. */
+/** What to do about an answer in a compression that was not requested. */
 export const compressOnceHint =
   "Have the gateway's operator, or that of a proxy in front of it, compress answers once and name it in Content-Encoding; --no-compression or RUNVAULT_NO_COMPRESSION may help meanwhile.";
 

@@ -4,7 +4,7 @@ import type { CheckedOptions } from "../options.ts";
 
 /**
  * The connections to a gateway. Proxies come from http_proxy, https_proxy and no_proxy; a loopback address is reached
- * directly unless asked otherwise. HTTP/1.1 only: its framing is what the detection of cuts is tested on.
+ * directly unless an option says otherwise. Only HTTP/1.1: truncation is detected by its framing, which is tested.
  */
 export function openDispatcher(address: GatewayAddress, options: CheckedOptions): Dispatcher {
   const tls = {
@@ -15,7 +15,7 @@ export function openDispatcher(address: GatewayAddress, options: CheckedOptions)
   const shared = {
     allowH2: false,
     connect: { ...tls, timeout: options.connectTimeoutMs },
-    // whoever asks has a clock of their own, which no 1xx sets back
+    // callers have their own clock, which no 1xx resets
     headersTimeout: 0,
     bodyTimeout: options.bodyIdleTimeoutMs,
   };

@@ -1,6 +1,6 @@
 /**
- * The proxy that the environment names for an address, read as undici's EnvHttpProxyAgent reads it, so that both
- * versions of HTTP go the same way; undefined where there is none, or `no_proxy` holds the host.
+ * The environment's proxy for an address, by the rules of undici's EnvHttpProxyAgent, so that both versions of HTTP use
+ * the same one; undefined for none, or if `no_proxy` has the host.
  */
 export function proxyFor(url: URL, env: Readonly<Record<string, string | undefined>>): URL | undefined {
   const http = env.http_proxy ?? env.HTTP_PROXY;

@@ -8,19 +8,19 @@ import { type Answer, limitBody } from "./answer.ts";
 import { decodedBody } from "./decode.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
-/** What of an error's body is read: its code, and where that stands what is for operators. */
+/** How an error's body is read: where its code is, and where its text for operators. */
 export interface ErrorReading {
-  /** Where the code stands, by the names of the objects it lies in. */
+  /** Path of the code, by the names of nested objects. */
   readonly code: readonly string[];
-  /** What a code means under a status; undefined where nobody said so. */
+  /** The meaning of a code under a status; undefined if unknown. */
   meaning(status: number, code: string): ErrorCode | undefined;
-  /** What a code means where the status does not say it, and the status it usually comes with; undefined where nobody said so. */
+  /** The meaning of a code whatever the status, and its usual status; undefined if unknown. */
   usual(code: string): { readonly status: number; readonly code: ErrorCode } | undefined;
-  /** Whether a code may be shown: any other may be anything, a token that is echoed included. */
+  /** Whether a code may be shown: any other may be anything, even an echoed token. */
   isKnown(code: string): boolean;
 }
 
-/** Errors of the contract: both envelopes, of history routes and of control routes, carry the code in one place. */
+/** Errors of the contract: the envelopes of history and control routes have the code in the same place. */
 export function contractErrors({ errors }: GatewayContract): ErrorReading {
   return {
     code: ["error", "code"],
@@ -44,12 +44,12 @@ const wireCodes = z
 const saidSchema = z.object({ message: words, hint: words });
 
 const errorBodyMaxBytes = 64 * 1024;
-// the status is known already; a code that is slow to come is not worth a longer wait
+// the status is already known; a slow code is not worth a longer wait
 const errorBodyMs = 5_000;
 
 /**
- * An answer that is not a success, as an error by status and code, never by its message text, which is shown alone. A
- * code that the contract does not know under this status goes by the status alone. Reads and closes the body.
+ * An unsuccessful answer as an error, by status and code. Its message text is only shown. If the contract does not have
+ * the code under this status, the status decides. Reads and closes the body.
  */
 export async function errorFromAnswer(
   answer: Answer,
@@ -72,7 +72,10 @@ export async function errorFromAnswer(
   });
 }
 
-/** The error that the JSON of an answer of status 200 is; `where` says how it came. A code that nobody knows is a server's error. */
+/**
+ * An error in the JSON of an answer with status 200; `where` says how it came. An unknown code counts as a server
+ * error.
+ */
 export function errorInBody(
   json: unknown,
   where: string,
@@ -103,9 +106,8 @@ function readError(json: unknown, { code }: ErrorReading) {
 }
 
 /**
- * What a status means by itself. 400 is `refused`: the request was made here, so the user's command is not what is
- * wrong. 409 never means
- * `history_unavailable`: that takes the code's own word.
+ * The meaning of a status alone. 400 is `refused`: the client built the request, so the user's command is not at fault.
+ * 409 never means `history_unavailable`, which needs its code.
  */
 export function codeOfStatus(status: number): ErrorCode {
   switch (status) {
@@ -150,7 +152,7 @@ export const statusHints: Partial<Record<ErrorCode, string>> = {
     "The gateway has no such path: check --gateway or RUNVAULT_GATEWAY, which often ends in /api/v1.",
 };
 
-/** What to do where a token was sent, in this header, and refused. */
+/** What to do if a token was sent in this header and refused. */
 export function refusedTokenHint(header: string): string {
   const sent =
     header.toLowerCase() === "authorization" ? "as Authorization: Bearer TOKEN" : `in the header ${header}`;
@@ -160,7 +162,9 @@ export function refusedTokenHint(header: string): string {
 export const badRequestHint =
   "The gateway rejects this request: its interface may differ from the contract in proto/; its log may say why.";
 
-/** The JSON value of an error's body; undefined where it is cut, slow, long or not JSON. Reads and closes the body. */
+/**
+ * The JSON value of an error's body; undefined if it is truncated, slow, long or invalid. Reads and closes the body.
+ */
 export async function readErrorJson(answer: Answer, place: ErrorPlace): Promise<unknown> {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -173,7 +177,7 @@ export async function readErrorJson(answer: Answer, place: ErrorPlace): Promise<
     }
     return parseJson(Buffer.concat(parts).toString("utf8"));
   } catch (thrown) {
-    // an error whose body is cut, slow or not JSON is still the error that its status says
+    // without a readable body, the status still says which error it is
     if (thrown instanceof SyntaxError) return undefined;
     if (thrown instanceof RunvaultError && thrown.code !== "interrupted") return undefined;
     throw thrown;

@@ -3,19 +3,19 @@ import { excessOf, parseJson } from "../../model/outside-json.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
 import { type ErrorReading, errorInBody } from "./error-answer.ts";
 
-/** An error is no longer than this; a row may be. */
+/** Most bytes of an error; a row may be longer. */
 const longestErrorBytes = 64 * 1024;
 const lineFeed = 0x0a;
 const openBrace = 0x7b;
 
-/** How the errors of one answer are read. */
+/** How errors in an answer are read. */
 export interface ErrorSeen {
   readonly reading: ErrorReading;
   readonly scrubber: Scrubber;
   readonly place: ErrorPlace;
 }
 
-/** The error that a document says it is by `ok: false`, whatever else it holds; undefined where it does not. */
+/** The error that a document declares with `ok: false`, whatever else it holds; undefined if it does not. */
 export function errorInDocument(bytes: Buffer, seen: ErrorSeen): RunvaultError | undefined {
   if (!saysNotOk(bytes) || excessOf(bytes) !== null) return undefined;
   return errorInJson(jsonIn(bytes), seen);
@@ -34,7 +34,7 @@ export async function* untilErrorLine(
   chunks: AsyncGenerator<Buffer, undefined>,
   seen: ErrorSeen,
 ): AsyncGenerator<Buffer, undefined> {
-  /** What came of the line that is not over; undefined where that is too long for an error. */
+  /** The unfinished line so far; undefined once it is too long for an error. */
   let open: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of chunks) {
     for (const start of startsOfSuspects(chunk)) {
@@ -67,7 +67,7 @@ function lineOf(before: Buffer | undefined, more: Buffer): Buffer | undefined {
   return Buffer.concat([before, more]);
 }
 
-/** The error that a line of rows is. A row may have a field `ok`: with an error beside it, it is none. */
+/** The error in a line of rows, if it is one. A row may have a field `ok`, so an error must be beside it. */
 function errorInLine(line: Buffer, { reading, scrubber, place }: ErrorSeen): RunvaultError | undefined {
   if (line[0] !== openBrace || !saysNotOk(line)) return undefined;
   const json = notOk(jsonIn(line));
@@ -75,7 +75,7 @@ function errorInLine(line: Buffer, { reading, scrubber, place }: ErrorSeen): Run
   return errorInBody(json, "in place of a row", reading, scrubber, place);
 }
 
-/** Whether `"ok": false` stands anywhere: a document is not parsed twice to learn that it does not. */
+/** Whether `"ok": false` occurs at all, to avoid parsing documents twice. */
 function saysNotOk(bytes: Buffer): boolean {
   for (let at = bytes.indexOf('"ok"'); at >= 0; at = bytes.indexOf('"ok"', at + 4)) {
     if (/^\s*:\s*false/.test(bytes.toString("latin1", at + 4, at + 64))) return true;
@@ -87,7 +87,7 @@ function jsonIn(bytes: Buffer): unknown {
   try {
     return parseJson(bytes.toString("utf8"));
   } catch {
-    // whoever reads it says what is wrong with it
+    // its reader reports what is wrong with it
     return undefined;
   }
 }

@@ -1,8 +1,8 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError, type Scope } from "../../model/error.ts";
 
 /**
- * Codes that mean the same on every route: who may not ask here, or under this name, may not ask elsewhere either. But a token
- * may lack permission for one table.
+ * Codes that mean the same on every route: whoever may not ask here, or by this host name, may not ask elsewhere
+ * either. But a token may lack permission for just one table.
  */
 const everywhere: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied", "misdirected"]);
 
@@ -12,9 +12,9 @@ const forbiddenTableHint =
 const scopes: readonly Scope[] = ["table", "run", "instance", "job"];
 
 /**
- * Holds what a route answered to those whom the route is about, whatever its code means elsewhere: a gateway that has
- * answered before says nothing of other tables by a 409, a 404 or a page of HTML where one table's rows belong. Errors
- * without an answer, and refusals of whoever asks, go on to whom their code concerns.
+ * Limits a route's error to what the route is about. If a gateway has answered before, a 409, a 404 or an HTML page
+ * instead of one table's rows says nothing about other tables. Errors without an answer, and refused callers, keep
+ * their usual scope.
  */
 export function withinReach(thrown: unknown, route: ErrorPlace): unknown {
   if (!(thrown instanceof RunvaultError) || thrown.status === undefined) return thrown;
@@ -25,7 +25,7 @@ export function withinReach(thrown: unknown, route: ErrorPlace): unknown {
   return thrown.concerning(reach);
 }
 
-/** Whom a route is about, by the place of its requests. */
+/** The scope of a route, by the place of its requests. */
 function reachOf({ table, run, instance }: ErrorPlace): Scope {
   if (table !== undefined) return "table";
   if (run !== undefined) return "run";

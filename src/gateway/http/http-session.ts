@@ -39,36 +39,36 @@ export interface GatewayStats {
   readonly bytes: number;
 }
 
-/** A document larger than this is refused; a run with a hundred thousand resources stays below. */
+/** A larger document is refused; a run with a hundred thousand resources fits. */
 export const documentMaxBytes = 16 * 1024 * 1024;
 
-/** What a request needs beside what it asks: who to name in errors, and when to stop. */
+/** What a request needs besides its contents: the place for errors, and when to stop. */
 export interface RequestContext {
   readonly place: ErrorPlace;
   readonly signal: AbortSignal;
 }
 
-/** One request, by its path from the origin on. */
+/** One request, by its path from the origin. */
 export interface HttpSessionRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
-  /** Whether the keys that stand in addresses are added to its path: last, so that no place or message has them. */
+  /** Whether secret query parameters are added to its path: last, so that no place or message has them. */
   readonly withKeys?: boolean;
   /** Whether it goes over HTTP/2, whose trailers say how an answer ended. Default: HTTP/1.1. */
   readonly http2?: boolean;
 }
 
 /**
- * What REST and RPC share of a gateway: its connections, authentication, the places and the rate of requests, retries,
- * and counts of all of it. Disposing it ends what is under way (`interrupted`).
+ * What REST and RPC share: connections, authentication, request limits, retries, and counts. Disposing it ends
+ * everything in progress (`interrupted`).
  */
 export class HttpSession implements AsyncDisposable {
   readonly address: GatewayAddress;
   readonly options: CheckedOptions;
   readonly gate: RequestGate;
-  /** Knows every secret that goes to the gateway, which may send it back. */
+  /** Knows every secret that is sent to the gateway, which may send it back. */
   readonly scrubber: Scrubber = createScrubber();
   readonly notices: Notices;
   readonly unknown: UnknownFields;
@@ -78,7 +78,7 @@ export class HttpSession implements AsyncDisposable {
   readonly #retriesOf = new Map<string, number>();
   readonly #retry: RetryPolicy;
   #dispatcher: Dispatcher;
-  /** Dispatchers of before, which end once what is under way over them has. */
+  /** Former dispatchers, which end once their requests have. */
   readonly #left = new Set<Dispatcher>();
   readonly #http2: Http2Connections;
   #headers: Readonly<Record<string, string>>;
@@ -87,7 +87,7 @@ export class HttpSession implements AsyncDisposable {
   readonly #closing = new AbortController();
   #clock: { readonly dateMs: number; readonly seenMs: number } | undefined;
 
-  /** Nothing is sent yet. Throws `invalid_argument` for options that do not hold. */
+  /** Sends nothing yet. Throws `invalid_argument` for invalid options. */
   constructor(options: GatewayOptions) {
     this.options = checkOptions(options);
     this.#retry = alsoTelling(this.options.retry, ({ error }) => this.countRetry(error.place));
@@ -102,7 +102,7 @@ export class HttpSession implements AsyncDisposable {
     this.#http2 = new Http2Connections(this.address, this.options);
   }
 
-  /** Has what is sent from now on go over new connections: behind a balancer, another node may answer. */
+  /** Sends later requests over new connections: behind a load balancer, another node may answer. */
   reconnect(): void {
     const former = this.#dispatcher;
     this.#dispatcher = openDispatcher(this.address, this.options);
@@ -117,8 +117,8 @@ export class HttpSession implements AsyncDisposable {
   }
 
   /**
-   * Sends one request when its turn comes and waits for the headers of the answer, of whatever status. One whose token is
-   * refused is sent again where there is another token by now.
+   * Sends one request when its turn comes and waits for the answer's headers, of any status. If its token is refused
+   * and a new one is available, sends it again.
    */
   async send(request: HttpSessionRequest, context: RequestContext): Promise<Answer> {
     const token = this.#token;
@@ -129,8 +129,8 @@ export class HttpSession implements AsyncDisposable {
   }
 
   /**
-   * Makes a call whose answer may refuse the token behind a status that does not, as gRPC does; where it throws
-   * `unauthenticated` and there is another token by now, once more.
+   * Makes a call whose answer may refuse the token despite a success status, as in gRPC. If it throws `unauthenticated`
+   * and a new token is available, repeats it once.
    */
   async withOtherToken<T>(call: () => Promise<T>): Promise<T> {
     const token = this.#token;
@@ -143,7 +143,7 @@ export class HttpSession implements AsyncDisposable {
     }
   }
 
-  /** Whether there is another token than the one that was refused; of several requests at once, one asks for it. */
+  /** Whether there is a newer token than the refused one; simultaneous requests read it only once. */
   async #hasOtherToken(refused: string | undefined): Promise<boolean> {
     const { renewToken } = this.options;
     if (renewToken === undefined) return false;
@@ -158,7 +158,7 @@ export class HttpSession implements AsyncDisposable {
 
   async #renew(renewToken: () => Promise<string>): Promise<void> {
     const token = tokenSchema.safeParse(await renewToken()).data;
-    // the refusal stands; a file that is just being written is no token
+    // the refusal stands; a file that is just being written has no token
     if (token === undefined || token === this.#token) return;
     this.scrubber.add(token);
     this.#token = token;
@@ -174,7 +174,7 @@ export class HttpSession implements AsyncDisposable {
         method: request.method,
         path: request.withKeys === true ? withKeys(request.path, this.options.keys) : request.path,
         ...(request.body === undefined ? {} : { body: request.body }),
-        // an old answer of a cache is no answer of the gateway
+        // a cached old answer is not an answer of the gateway
         headers: { "cache-control": "no-cache", ...this.#headers, ...request.headers },
         signal,
         connectTimeoutMs: this.options.connectTimeoutMs,
@@ -197,7 +197,7 @@ export class HttpSession implements AsyncDisposable {
     }
   }
 
-  /** Counts an attempt that is repeated, of a request about this place. */
+  /** Counts a repeated attempt of a request about this place. */
   countRetry({ instance, run }: ErrorPlace): void {
     this.stats.retries += 1;
     if (instance === undefined || run === undefined) return;
@@ -205,12 +205,12 @@ export class HttpSession implements AsyncDisposable {
     this.#retriesOf.set(key, (this.#retriesOf.get(key) ?? 0) + 1);
   }
 
-  /** Attempts repeated since it was opened of what concerns a run. */
+  /** Repeated attempts of requests about a run. */
   retriesOf({ instanceId, runId }: RunRef): number {
     return this.#retriesOf.get(JSON.stringify([instanceId, runId])) ?? 0;
   }
 
-  /** The gateway's own clock, by the Date of its last answer; undefined before one told it. */
+  /** The gateway's own clock, by the Date of its last answer; undefined before the first. */
   now(): Nanoseconds | undefined {
     if (this.#clock === undefined) return undefined;
     const { dateMs, seenMs } = this.#clock;
@@ -222,7 +222,7 @@ export class HttpSession implements AsyncDisposable {
     if (Number.isFinite(dateMs)) this.#clock = { dateMs, seenMs: performance.now() };
   }
 
-  /** Repeats an attempt while its error says that asking again may help, or `again` says so in its place. */
+  /** Repeats an attempt while its error, or `again` instead, says that a retry may help. */
   async retrying<T>(
     signal: AbortSignal,
     attempt: (number: number) => Promise<T>,
@@ -237,7 +237,7 @@ export class HttpSession implements AsyncDisposable {
     }
   }
 
-  /** What to do where the gateway answers 401: it depends on whether a token was sent. */
+  /** What to do about a 401, depending on whether a token was sent. */
   get unauthenticatedHint(): string {
     return this.#token === undefined
       ? statusHints.unauthenticated!
@@ -245,8 +245,8 @@ export class HttpSession implements AsyncDisposable {
   }
 
   /**
-   * The whole body of an answer, decoded by `read`. Throws `limit_exceeded` above `mostBytes` and `timeout` where it takes
-   * too long as a whole; the connection is closed then.
+   * The whole body of an answer, decoded by `read`. Throws `limit_exceeded` above `mostBytes` and `timeout` if it takes
+   * too long; closes the connection then.
    */
   async whole(
     answer: Answer,
@@ -274,17 +274,20 @@ export class HttpSession implements AsyncDisposable {
     return parts.take();
   }
 
-  /** What holds the rows of one listing to the least rate. */
+  /** Enforces the minimum rate on the rows of one listing. */
   rowRate(place: ErrorPlace, onBody?: RowRequest["onBody"]): RowRate {
     return new RowRate(this.options.leastRate, place, onBody);
   }
 
-  /** Refuses an answer whose end HTTP does not show, `what` being what it holds: a cut would look like its end. */
+  /**
+   * Refuses an answer whose end HTTP does not mark, because truncation would look like its end. `what` names its
+   * contents.
+   */
   requireFraming(answer: Answer, what: string, place: ErrorPlace): void {
     const { headers } = answer;
     const transferEncoding = headers["transfer-encoding"]?.trim().toLowerCase();
     if (transferEncoding === "chunked") return;
-    // any other is read until the connection closes, whatever length stands beside it, or hides the rows in a coding
+    // any other coding is read until the connection closes, whatever length is given beside it, or hides the rows
     if (transferEncoding !== undefined) {
       throw refused(
         `${what} in a Transfer-Encoding other than chunked, so a truncated answer would look complete`,
@@ -328,12 +331,12 @@ export function requireMediaType(answer: Answer, wanted: readonly string[], plac
   });
 }
 
-/** The media type of an answer without its parameters; undefined where it names none. */
+/** The media type of an answer without its parameters; undefined if it names none. */
 export function mediaType(answer: Answer): string | undefined {
   return answer.headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
 }
 
-/** An answer that is not taken, whatever it holds. */
+/** An error that refuses an answer, whatever it holds. */
 export function refused(
   what: string,
   answer: Answer,
@@ -343,7 +346,7 @@ export function refused(
   return new RunvaultError("refused", `the gateway sent ${what}`, { place, status: answer.status, hint });
 }
 
-/** The token, and user and password of the address in each form that they have on their way. */
+/** The token, and the address's user and password, in each form in which they are sent. */
 function secretsOf({ basicAuthorization }: GatewayAddress, options: CheckedOptions): string[] {
   const { token, baseUrl, headers, keys } = options;
   const { username, password } = new URL(baseUrl);
@@ -357,7 +360,7 @@ function secretsOf({ basicAuthorization }: GatewayAddress, options: CheckedOptio
   ];
 }
 
-/** A path with the keys behind its query; one that is there already, as in the address of a next page, stays. */
+/** Appends secret query parameters to a path; existing ones, as in a next page's address, stay. */
 function withKeys(path: string, keys: Readonly<Record<string, string>>): string {
   const names = new Set(new URLSearchParams(path.split("?")[1] ?? "").keys());
   const added = Object.entries(keys).filter(([name]) => !names.has(name));
@@ -374,7 +377,7 @@ function headersOf(address: GatewayAddress, options: CheckedOptions): Record<str
   };
 }
 
-/** Headers that a profile names. One that is ours to say, or the token's, is refused: two values would say neither. */
+/** The profile's headers. Refuses one that runvault or the token sets: two values would be ambiguous. */
 function profileHeaders({ headers, token, tokenHeader, baseUrl }: CheckedOptions): Record<string, string> {
   const { username } = new URL(baseUrl);
   const taken = new Set(ownHeaders);

@@ -17,9 +17,9 @@ export interface Http2AnswerRequest extends AnswerRequest {
 }
 
 /**
- * Sends one request over HTTP/2 and waits for the headers of its answer; its trailers are there when its body is at its
- * end. Throws what Node says, undici's errors for what took too long, or the signal's reason. A body ends without an
- * error only where its stream did; whether that was all of it the trailers have to say.
+ * Sends one request over HTTP/2 and waits for the answer's headers; its trailers are available once the body has ended.
+ * Throws Node's errors, undici's for timeouts, or the signal's reason. A body ends without an error only if its stream
+ * did; the trailers must say whether that was everything.
  */
 export async function requestHttp2Answer(
   connections: Http2Connections,
@@ -58,7 +58,7 @@ function exchange(connection: Http2Connection, request: Http2AnswerRequest): Pro
     if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL);
   };
   const onAbort = () => giveUp(asError(signal.reason));
-  /** A connection that is silent may be dead: the next attempt is made over another. */
+  /** a silent connection may be dead: the next attempt uses another */
   const onSilence = (error: Error) => () => {
     connection.leave();
     giveUp(error);
@@ -112,7 +112,7 @@ function plainHeaders(headers: IncomingHttpHeaders): AnswerHeaders {
   return joinHeaders(Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith(":"))));
 }
 
-/** The value, or the signal's reason where that comes first. */
+/** The value, or the signal's reason if that comes first. */
 async function settledOrAborted<T>(value: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(asError(signal.reason));

@@ -6,25 +6,25 @@ import type { GatewayAddress } from "../address.ts";
 import type { CheckedOptions } from "../options.ts";
 import { proxyFor } from "./environment-proxy.ts";
 
-/** A connection that requests can be sent over, until it is to be left. */
+/** A connection for requests, until it is left. */
 export interface Http2Connection {
   readonly session: http2.ClientHttp2Session;
-  /** Lets no further request on it: what is under way may end. */
+  /** Accepts no further requests on it; those in progress may end. */
   leave(): void;
-  /** What a failure of it says: of one in the clear that never spoke HTTP/2, that it does not. */
+  /** Explains a failure. A clear-text connection that never spoke HTTP/2 does not speak it. */
   failure(error: Error): Error;
 }
 
-/** A stream's window: a page's worth, so that a long line is not one round trip for each 64 kB. */
+/** A stream's window: a page's worth, so that a long line does not take a round trip for each 64 kB. */
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 /** Most bytes of an answer's headers: a status, a message and some bookkeeping. */
 const headerBytes = 64 * 1024;
 
 /**
- * Connections to a gateway over HTTP/2: in the clear with prior knowledge for http addresses, over TLS with ALPN for
- * https ones, by proxies as HTTP/1.1 is. All requests share one; another is made when it ends, is told to go away
- * (GOAWAY) or falls silent.
+ * Connections to a gateway over HTTP/2: with prior knowledge for http addresses, over TLS with ALPN for https ones,
+ * through the same proxies as HTTP/1.1. All requests share one connection; a new one is made when it ends, gets a
+ * GOAWAY or falls silent.
  */
 export class Http2Connections {
   readonly #address: GatewayAddress;
@@ -38,7 +38,7 @@ export class Http2Connections {
     this.#options = options;
   }
 
-  /** The connection as it is, or a new one. Throws what Node says, `UND_ERR_CONNECT_TIMEOUT` where it takes too long. */
+  /** The current connection, or a new one. Throws Node's errors, and `UND_ERR_CONNECT_TIMEOUT` if it takes too long. */
   connection(): Promise<Http2Connection> {
     if (this.#current === undefined) {
       const opening = this.#connect();
@@ -48,14 +48,14 @@ export class Http2Connections {
     return this.#current;
   }
 
-  /** Sends no more over the connection there is: the next request makes another. */
+  /** Stops using the current connection: the next request makes another. */
   leave(): void {
     const former = this.#current;
     this.#current = undefined;
     former?.then(
       ({ leave }) => leave(),
       () => {
-        // whoever waits for it hears why
+        // whoever waits for it gets the error
       },
     );
   }
@@ -109,11 +109,11 @@ export class Http2Connections {
     });
     const failure = (error: Error) => {
       if (spoke) return error;
-      // HTTP/2 was agreed on, and it was closed without a word: a client's certificate may have been turned away
+      // HTTP/2 was agreed on, then closed silently: perhaps because of a client certificate
       if (isSecure && fault === undefined && codeOf(error).startsWith("ERR_HTTP2")) {
         return new errors.SocketError("other side closed");
       }
-      // its own words quote what came, which may be anything
+      // its own message quotes what came, which may be anything
       return codeOf(fault ?? error).startsWith("ERR_HTTP2") ? notHttp2() : (fault ?? error);
     };
     return { session, leave, failure };
@@ -148,7 +148,7 @@ export class Http2Connections {
     throw notHttp2();
   }
 
-  /** A way through a proxy, by CONNECT, which alone carries HTTP/2. */
+  /** A tunnel through a proxy, by CONNECT; nothing else carries HTTP/2. */
   async #tunnel(proxy: URL, hostname: string, port: number, deadline: number): Promise<Socket> {
     const client = new Client(proxy.origin, {
       connect: { timeout: this.#options.connectTimeoutMs },
@@ -171,7 +171,7 @@ export class Http2Connections {
       });
       if (statusCode === 200) return socket as Socket;
       socket.destroy();
-      // what undici says of a proxy that wants other credentials, and of one that does not connect
+      // the same as undici's errors for a proxy that wants other credentials, and for one that does not connect
       throw statusCode === 407
         ? new errors.InvalidArgumentError("Proxy response (407)")
         : new errors.RequestAbortedError(`Proxy response (${statusCode})`);
@@ -203,7 +203,7 @@ export class Http2Connections {
   }
 }
 
-/** What listens there does not speak HTTP/2: told as other things that are no gateway are, by a code of our own. */
+/** The error when the peer does not speak HTTP/2: like other things that are not a gateway, with our own code. */
 function notHttp2(): Error {
   return Object.assign(new Error("no HTTP/2"), { code: "ERR_NO_HTTP2" });
 }

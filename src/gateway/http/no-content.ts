@@ -1,20 +1,20 @@
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 
-/** Tables of runs that are kept apart; a command asks about a few at a time. */
+/** Most tables of runs that are remembered; a command asks about a few at a time. */
 const mostTables = 1000;
 const openBrace = 0x7b;
 
 /**
- * What a gateway means by 204 where rows belong. One that says it of a table with rows means a window without any, and is believed
- * everywhere. Of any other nobody knows what it means: it may be a route that does not work.
+ * What a gateway means by 204 for rows. If it ever answers a table with rows by 204, it means a window without rows,
+ * and is believed everywhere. Otherwise the meaning is unknown: the route may not work.
  */
 export class NoContent {
   #isUsual = false;
-  /** By run and table, what came so far. */
+  /** What came so far, by run and table. */
   readonly #came = new Map<string, { readonly rows?: true; readonly nothing?: true }>();
 
-  /** Takes note of a 204, or of rows, of a run's table. */
+  /** Notes a 204, or rows, for a run's table. */
   note(run: RunRef, table: TableName, what: "rows" | "nothing"): void {
     if (this.#isUsual) return;
     const key = keyOf(run, table);
@@ -26,7 +26,7 @@ export class NoContent {
     if (this.#came.size > mostTables && oldest !== undefined) this.#came.delete(oldest);
   }
 
-  /** The same chunks of rows, noted once there is a row. */
+  /** Passes rows on, and notes the first. */
   async *noting(
     run: RunRef,
     table: TableName,
@@ -42,7 +42,7 @@ export class NoContent {
     }
   }
 
-  /** Whether a run's table was answered with 204, and nothing shows what that means. */
+  /** Whether a run's table was answered with 204 and nothing shows what that means. */
   isUnclear(run: RunRef, table: TableName): boolean {
     return !this.#isUsual && this.#came.get(keyOf(run, table))?.nothing === true;
   }

@@ -1,12 +1,12 @@
 import PQueue from "p-queue";
 
-/** Lets requests through: at most so many open at a time, at most so many started a second. */
+/** Limits requests: how many are open at a time, and how many start per second. */
 export interface RequestGate {
   /** Waits for a turn to start one attempt, which counts towards the rate. Throws the signal's reason. */
   start(signal: AbortSignal): Promise<void>;
-  /** Waits for a place among the open row answers; the place is given back by disposing it. */
+  /** Waits for a place among the open row answers; disposing it frees the place. */
   rows(signal: AbortSignal): Promise<Disposable>;
-  /** The same among documents, which never wait for rows: whoever reads rows may ask for facts meanwhile. */
+  /** The same for documents, which never wait for rows: a reader of rows may ask for facts meanwhile. */
   document(signal: AbortSignal): Promise<Disposable>;
 }
 
@@ -40,7 +40,7 @@ function takePlace(queue: PQueue, signal: AbortSignal): Promise<Disposable> {
     },
     { signal },
   );
-  // an abort while waiting rejects here; once the place is taken, the abort reaches its holder by other ways
+  // an abort while waiting rejects here; once the place is taken, its holder sees the abort in other ways
   held.catch(taken.reject);
   return taken.promise;
 }

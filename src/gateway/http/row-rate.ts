@@ -3,23 +3,23 @@ import type { RowRequest } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import type { AnswerBody } from "./answer.ts";
 
-/** The least rate at which rows have to come. */
+/** The minimum rate of rows. */
 export interface LeastRate {
   /** Of a row answer as it comes over the wire. */
   readonly bytesPerSecond: number;
-  /** How much waiting for bytes the rate is measured over. */
+  /** Time spent waiting for bytes over which the rate is measured. */
   readonly windowMs: number;
 }
 
 /**
- * Holds the rows of one listing, in one answer or page by page, to a least rate. Only the time counts in which the
- * reader waits for bytes of an answer that has begun: not what the job itself takes, nor what the gateway computes.
+ * Enforces a minimum rate on the rows of one listing, in one answer or page by page. Only time in which the reader
+ * waits for bytes of a started answer counts, not the job's own work or the gateway's computing.
  */
 export class RowRate {
   readonly #least: LeastRate | undefined;
   readonly #place: ErrorPlace;
   readonly #onBody: RowRequest["onBody"];
-  /** Since the last window ended, in bodies that ended before the one at hand. */
+  /** Since the last window ended, in bodies that ended before the current one. */
   #waitedMs = 0;
   #bytes = 0;
 
@@ -29,7 +29,7 @@ export class RowRate {
     this.#onBody = onBody;
   }
 
-  /** Watches a body until disposed: too slow, it ends with `too_slow`. One that came whole by then is told of. */
+  /** Watches a body until disposed and ends it with `too_slow` if it is. Reports a body that came whole by then. */
   watch(body: AnswerBody): Disposable {
     const stop = this.#hold(body);
     return {
@@ -55,7 +55,7 @@ export class RowRate {
       this.#waitedMs = 0;
       this.#bytes = 0;
     };
-    // pages may each be over before a window is
+    // pages may each be shorter than a window
     look();
     const timer = setInterval(look, Math.min(1_000, least.windowMs));
     return () => {

@@ -3,8 +3,8 @@ import type { Answer } from "./answer.ts";
 import { compressOnceHint, decodedBody } from "./decode.ts";
 
 /**
- * What answers begin with that are no UTF-8 text, though whoever sent them took them for text. No JSON begins so, nor do
- * lines of JSON.
+ * Byte sequences that begin answers that are not UTF-8, although their sender took them for text. JSON never begins
+ * with them.
  */
 const beginnings: readonly (readonly [bytes: readonly number[], what: string])[] = [
   [[0x1f, 0x8b], "gzip"],
@@ -19,8 +19,8 @@ const beginnings: readonly (readonly [bytes: readonly number[], what: string])[]
 const longest = 4;
 
 /**
- * The bytes of an answer that is to be text, as `decodedBody` gives them. Throws `malformed_row` where they are compressed
- * once more than the answer says, or in another encoding than UTF-8: such lines would look like a cut.
+ * The bytes of an answer that must be text, as from `decodedBody`. Throws `malformed_row` if they are still compressed,
+ * or in another encoding than UTF-8: such lines would look truncated.
  */
 export async function* textBody(answer: Answer, place: ErrorPlace): AsyncGenerator<Buffer, undefined> {
   let head: Buffer | undefined = Buffer.alloc(0);

@@ -9,16 +9,16 @@ export interface Progress {
 }
 
 /**
- * What undici or Node threw, as a RunvaultError by its code: `timeout`, `stream_cut` inside a body, `unreachable`
- * before it, `refused` for a certificate that is not trusted, here or there, `not_a_gateway` for what is not HTTP. What
- * has no code is a fault of ours, `internal`.
+ * Turns an error of undici or Node into a RunvaultError by its code: `timeout`; `stream_cut` inside a body;
+ * `unreachable` before it; `refused` for an untrusted certificate on either side; `not_a_gateway` for anything but
+ * HTTP. An error without a code is our own fault, `internal`.
  */
 export function transportError(thrown: unknown, { place, receivedBytes }: Progress): RunvaultError {
   if (thrown instanceof RunvaultError) return thrown;
   const systemCode = codeOf(thrown);
   // the parser's error quotes what came, which may be anything
   const details = thrown instanceof errors.HTTPParserError ? { place } : { cause: thrown, place };
-  // whatever has no code is no failure of a transport
+  // an error without a code is not a transport failure
   if (typeof systemCode !== "string") return RunvaultError.from(thrown, details);
   if (timeouts.has(systemCode)) {
     const where = receivedBytes === undefined ? timeouts.get(systemCode) : `after ${receivedBytes} bytes`;
@@ -33,7 +33,7 @@ export function transportError(thrown: unknown, { place, receivedBytes }: Progre
 }
 
 function codeOf(thrown: unknown): unknown {
-  // the parser's error has no code for some of what is not HTTP at all
+  // the parser's error has no code for some input that is not HTTP at all
   if (thrown instanceof errors.HTTPParserError) return thrown.code ?? "HPE_INVALID";
   return (thrown as { code?: unknown } | null)?.code;
 }
@@ -53,7 +53,7 @@ function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
       "Set --ca or RUNVAULT_CA to the authority that signed it, or correct the host name in --gateway.",
     ];
   }
-  // with TLS 1.3 a client's certificate is looked at when the client takes itself for connected
+  // with TLS 1.3 the server checks a client's certificate after the client considers itself connected
   if (/^ERR_SSL_.*ALERT_.*(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/.test(systemCode)) {
     return [
       "refused",
@@ -61,7 +61,7 @@ function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
       "Set --cert and --key (RUNVAULT_CERT, RUNVAULT_KEY) to a certificate that the gateway accepts.",
     ];
   }
-  // lengths that contradict each other show while the headers are read
+  // contradictory lengths show while the headers are read
   if (
     /^(HPE_|ERR_NO_HTTP2|ERR_SSL|EPROTO|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH)/.test(systemCode)
   ) {
@@ -79,7 +79,7 @@ function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
       "Set the user name and password in http_proxy or https_proxy.",
     ];
   }
-  // a proxy that answers CONNECT with another status shows as an abort or a close; ours carry errors of their own
+  // a proxy that answers CONNECT with another status shows as an abort or a close; ours carry their own errors
   if (/^UND_ERR_(PRX|ABORTED|DESTROYED|CLOSED)/.test(systemCode)) {
     return [
       "unreachable",

@@ -4,7 +4,7 @@ import type { Column, ColumnKind } from "../../model/profile/table.ts";
 import { columnText, type Scalar } from "./column-text.ts";
 import { dottedPattern, fieldPathSchema } from "./field-path-schema.ts";
 
-/** What a profile says of one column. Words still have the wire's side as the key of the file. */
+/** What a profile says about one column. Words are still keyed by the wire's side, as in the file. */
 export type ColumnSpec =
   | {
       readonly kind: "field";
@@ -20,12 +20,12 @@ export type ColumnSpec =
 const sources = ["run", "instance", "absent", "derived"] as const;
 type Source = (typeof sources)[number];
 
-/** Columns without which a row is none: neither absent, nor optional, nor the same in every row. */
+/** Columns that every row needs: never absent, optional, or constant. */
 const needed: ReadonlySet<string> = new Set(["ts_event", "seq", "run_id", "instance_id"]);
 
 const made = new Map<string, z.ZodType<ColumnSpec>>();
 
-/** The schema of what a profile may say of a column of this name and kind. */
+/** The schema of a profile's entry for a column of this name and kind. */
 export function columnSchema({ name, kind }: Pick<Column, "name" | "kind">): z.ZodType<ColumnSpec> {
   const id = needed.has(name) ? name : kind;
   let schema = made.get(id);
@@ -188,7 +188,7 @@ function readMap(spec: ColumnMap, name: string | null, kind: ColumnKind, raise: 
   };
 }
 
-/** A word that a draft guessed, or left open, and nobody has confirmed. */
+/** A drafted word, guessed or left open, that nobody has confirmed. */
 const draftedWord = /^[A-Z_]*\?$/;
 
 function readWords(
@@ -235,7 +235,7 @@ function readWords(
   });
 }
 
-/** What stands in a column where a row has nothing. */
+/** A column's value when a row has nothing. */
 function emptyText(kind: ColumnKind): string {
   switch (kind) {
     case "string":

@@ -3,7 +3,7 @@ import { int64Max, int64Min } from "../../model/time.ts";
 
 export type Scalar = string | number | boolean;
 
-/** What a value of a profile is in a column: its text there; or why the column cannot hold it. */
+/** A profile's value as the column's text, or why the column cannot hold it. */
 export type ColumnText = { readonly text: string } | { readonly fault: string };
 
 const ranges: Readonly<Record<"uint64" | "int64" | "uint32" | "timestamp", readonly [bigint, bigint]>> = {
@@ -13,7 +13,7 @@ const ranges: Readonly<Record<"uint64" | "int64" | "uint32" | "timestamp", reado
   timestamp: [int64Min, int64Max],
 };
 
-/** The text that a constant or a word has in a column of this kind, as the canonical line spells it. */
+/** The text of a constant or word in a column of this kind, as in a canonical line. */
 export function columnText(kind: ColumnKind, value: Scalar): ColumnText {
   switch (kind) {
     case "string":

@@ -11,7 +11,7 @@ import {
   type TreeNode,
 } from "../../model/yaml/tree.ts";
 
-/** What is wrong with a profile as a whole, once each of its values holds by itself. */
+/** Collects the faults of a profile as a whole, once each of its values is valid. */
 export class CompileContext {
   readonly faults: TreeFault[] = [];
   readonly tree: TreeNode;
@@ -19,14 +19,14 @@ export class CompileContext {
   readonly #wrong: readonly string[];
   readonly #seen = new Set<string>();
 
-  /** `wrong` is what was told of already, and is not told of again for being left out. */
+  /** `wrong` has paths that are already reported; their absence is not reported again. */
   constructor(tree: TreeNode, fileOf: (place: Place) => string, wrong: readonly KeyPath[] = []) {
     this.tree = tree;
     this.#fileOf = fileOf;
     this.#wrong = wrong.map((path) => `${keyText(path)}.`);
   }
 
-  /** Tells of what is at a path; of the same once. The path is named before the message. */
+  /** Reports a fault at a path, once. The message starts with the path. */
   fault(path: KeyPath, message: string, hint: string): void {
     const node = nodeAt(this.tree, path);
     const isScalar = node?.kind === "scalar";
@@ -43,12 +43,12 @@ export class CompileContext {
     return nodeAt(this.tree, path) !== undefined;
   }
 
-  /** The first of these paths at which something stands; the last where nothing does. */
+  /** The first of these paths that exists; the last if none does. */
   firstOf(...paths: readonly KeyPath[]): KeyPath {
     return paths.find((path) => this.has(path)) ?? paths.at(-1)!;
   }
 
-  /** A path of the file system, from the folder of the file on that has it at a path of the tree. */
+  /** A file system path, relative to the folder of the file that defines this tree path. */
   resolve(path: KeyPath, name: string): string {
     return resolve(dirname(this.#fileOf(placeAt(this.tree, path))), name);
   }

@@ -8,14 +8,14 @@ import type { ProfileFile } from "./profile-schema.ts";
 type DocumentsFile = NonNullable<ProfileFile["documents"]>;
 type Described<K extends keyof DocumentsFile> = Exclude<NonNullable<DocumentsFile[K]>, "none">;
 
-/** What a request may name: a run, an instance, bounds. Of what it may not, neither its path nor `rest` speaks to it. */
+/** What a request may name: a run, an instance, bounds. Its path and `rest` must not use anything else. */
 interface Names {
   readonly instance: boolean;
   readonly run: boolean;
   readonly bounds: boolean;
 }
 
-/** The documents of a gateway, with what is wrong with them as a whole told. */
+/** The documents of a gateway; reports their faults as a whole. */
 export function compileDocuments(
   documents: DocumentsFile,
   file: ProfileFile,
@@ -92,7 +92,7 @@ function requestOf(
     ...(names.run ? { run } : {}),
     ...(names.bounds ? { from, to } : {}),
   };
-  // the method of rows is theirs: a list is not asked for by POST because they are
+  // the method of rows is theirs alone: a list is not requested by POST because rows are
   const request = compileRequest(
     own.path,
     own,

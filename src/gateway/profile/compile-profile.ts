@@ -8,7 +8,7 @@ import type { Profile, ProfileSecret } from "./profile.ts";
 import type { ProfileFile, TableFile } from "./profile-schema.ts";
 import { compileRpc } from "./rpc/compile-rpc.ts";
 
-/** What a profile's file comes to. Its faults as a whole are told to the context; with one, the result is not to be used. */
+/** Compiles a profile's file. Faults as a whole go to the context; after one, the result must not be used. */
 export function compileProfile(file: ProfileFile, name: string, context: CompileContext): Profile {
   const described: (readonly [Table, TableFile])[] = [];
   for (const table of tables) {
@@ -41,7 +41,7 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
   if (file.rows?.ties === "arrival" && !maps.some(([, map]) => map.columns.seq?.kind === "derived")) {
     context.fault(["rows", "ties"], "is of rows whose seq is derived, and these have one", "Leave ties out.");
   }
-  // a document that is asked for by its path is REST's
+  // a document that is requested by path belongs to REST
   const hasRest =
     file.documents !== undefined ||
     file.rpc === undefined ||
@@ -60,7 +60,7 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
   };
 }
 
-/** The headers or keys that a profile names, and where the value of each comes from. */
+/** The headers or keys that a profile names, and the sources of their values. */
 export function secretsOf(
   section: "headers" | "keys",
   named: Readonly<Record<string, { readonly env?: string | undefined; readonly file?: string | undefined }>>,

@@ -8,10 +8,10 @@ import { type ErrorWord, errorWords } from "./error-schema.ts";
 import type { ErrorWords, Pages, RestProfile, RestRequest, RestRoute, RowForm } from "./profile.ts";
 import type { ProfileFile, TableFile } from "./profile-schema.ts";
 
-/** Media types of rows where a profile names none. */
+/** Default media types of rows. */
 export const usualMediaTypes = { lines: "application/x-ndjson", array: "application/json" } as const;
 
-/** The REST side of a profile, with what is wrong with it as a whole told. */
+/** The REST part of a profile; reports its faults as a whole. */
 export function compileRest(
   file: ProfileFile,
   described: readonly (readonly [Table, TableFile])[],
@@ -30,7 +30,7 @@ export function compileRest(
   };
 }
 
-/** Where rows of a table are in answers. */
+/** Where a table's rows are in answers. */
 export function rowFormOf(own: TableFile, rest: RestFile | undefined): RowForm {
   const form = own.rows ?? rest?.rows ?? "lines";
   if (form === "lines") return { form: "lines", mediaTypes: [usualMediaTypes.lines] };
@@ -107,7 +107,7 @@ function compileRoute(
   return { ...request, pages, rows, order, largestLimit: largest === "none" ? undefined : largest };
 }
 
-/** Null where pages have no size that could be asked for. */
+/** Null if the size of pages cannot be requested. */
 function compilePages(file: NonNullable<RestFile["pages"]>, { parameters }: RestRequest): Pages | null {
   if (file === "none" || file.by === "none") return { by: "none" };
   const { send = "", next, size = parameters.limit, first = 1, total } = file;
@@ -125,7 +125,7 @@ function compilePages(file: NonNullable<RestFile["pages"]>, { parameters }: Rest
   }
 }
 
-/** One name for two things: the gateway would read one of them. */
+/** Refuses one name for two parameters: the gateway would read only one of them. */
 function refuseTwice(
   { parameters }: RestRequest,
   pages: Pages,

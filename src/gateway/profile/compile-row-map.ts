@@ -7,7 +7,7 @@ import type { ProfileFile, TableFile } from "./profile-schema.ts";
 
 type RowSettings = NonNullable<ProfileFile["rows"]>;
 
-/** A column of a table, and where the profile says what it is; `null` where its name alone says it. */
+/** A column of a table, and where the profile defines it; `null` if only its name does. */
 interface PlacedColumn {
   readonly name: string;
   readonly at: KeyPath | null;
@@ -15,9 +15,9 @@ interface PlacedColumn {
 }
 
 /**
- * How the rows of a table are made canonical; undefined where the profile says that they come so. Tells what cannot be
- * undone: a path into a value that another column takes whole, or one field that is two columns without having been named
- * for both.
+ * How a table's rows are made canonical; undefined if the profile says that they already are. Reports what cannot be
+ * undone: a path into a value that another column takes whole, or one field for two columns without being named for
+ * both.
  */
 export function compileRowMap(
   table: Table,
@@ -87,7 +87,7 @@ function placed(name: string, at: KeyPath, spec: ColumnSpec, context: CompileCon
   };
 }
 
-/** A word as it is on the wire: a key without quotes may be a number, true or false. */
+/** A word as on the wire: a key without quotes may be a number, true or false. */
 function wireOf(key: string, at: KeyPath, context: CompileContext): string | number | boolean {
   const words = nodeAt(context.tree, [...at, "words"]);
   const entry = words?.kind === "map" ? words.entries.get(key) : undefined;
@@ -111,7 +111,7 @@ function wireOf(key: string, at: KeyPath, context: CompileContext): string | num
   return key;
 }
 
-/** A field serves one column, unless each of several names it. */
+/** A field serves one column, unless several columns name it. */
 function refuseShared(table: Table, columns: readonly PlacedColumn[], context: CompileContext): void {
   const takers = new Map<string, PlacedColumn>();
   for (const column of columns) {
@@ -128,7 +128,7 @@ function refuseShared(table: Table, columns: readonly PlacedColumn[], context: C
   }
 }
 
-/** One value cannot be taken whole and a part of it, too: which is which, no row shows. */
+/** A value cannot be taken both whole and in part: no row would show which is which. */
 function refuseInside(
   table: Table,
   columns: readonly PlacedColumn[],

@@ -4,8 +4,8 @@ import type { Profile } from "./profile.ts";
 import { defaultName } from "./read-profile-tree.ts";
 
 /**
- * The built-in contract as a profile, from the tables that the code itself reads: what `extends: default` starts from. Its
- * rows are canonical as they come, so that it has no maps. Its RPC is the code's own, which no profile describes.
+ * The built-in contract as a profile, from the tables that the code itself uses; `extends: default` starts from it. It
+ * has no maps, because its rows are already canonical, and no RPC, which the code handles itself.
  */
 export function defaultProfile(): Profile {
   return {

@@ -41,7 +41,7 @@ function route(table: Table): RestRoute {
 const { instance, run, from, to } = parameters;
 const ofRun = { instance, run };
 
-/** The built-in contract's routes as a profile has them: what a gateway is asked by that nobody has described. */
+/** The built-in contract's routes in a profile's form: the requests for a gateway without a profile. */
 export const defaultRest = {
   base: "",
   documents: {

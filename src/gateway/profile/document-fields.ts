@@ -5,13 +5,13 @@ import type { FactFields, RunFields } from "./profile.ts";
 import type { ProfileFile } from "./profile-schema.ts";
 
 type DocumentsFile = NonNullable<ProfileFile["documents"]>;
-/** Where a document's values are, whatever asks for it. */
+/** Where a document's values are, over any transport. */
 type Fields<K extends "runs" | "storage"> = Omit<
   Exclude<NonNullable<DocumentsFile[K]>, "none">,
   "path" | "method" | "parameters" | "times" | "table_parameter"
 >;
 
-/** Where the values of a run are, with times in this unit. */
+/** Where a run's values are, with times in this unit. */
 export function runFields(runs: Fields<"runs">, unit: RunFields["unit"]): RunFields {
   return {
     id: runs.id,
@@ -25,14 +25,14 @@ export function runFields(runs: Fields<"runs">, unit: RunFields["unit"]): RunFie
   };
 }
 
-/** Where the values of a table's facts are, with what is wrong with them as a whole told. */
+/** Where the values of a table's facts are; reports their faults as a whole. */
 export function factFields(
   at: KeyPath,
   storage: Fields<"storage"> & { readonly table_parameter?: unknown },
   asked: {
     readonly unit: FactFields["unit"];
     readonly takesBounds: boolean;
-    /** What a request lacks that takes none. */
+    /** What a request without bounds lacks. */
     readonly noBounds: string;
   },
   context: Pick<CompileContext, "fault">,

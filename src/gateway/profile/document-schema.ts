@@ -48,7 +48,7 @@ function document<T extends z.core.$ZodLooseShape>(shape: T, description: string
     .meta({ description });
 }
 
-/** Documents of a gateway; one that is not named, it does not have. */
+/** Documents of a gateway; it does not have those that are not named. */
 export const documentsSchema = z.strictObject({
   instances: document(
     {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ErrorCode } from "../../model/error.ts";
 import { fieldPathSchema } from "./field-path-schema.ts";
 
-/** What a profile calls the meanings of error answers, and what each is here. */
+/** A profile's words for the meanings of errors, and their codes. */
 export const errorWords = {
   gone: "run_not_found",
   unavailable: "history_unavailable",
@@ -44,7 +44,7 @@ const code = z.union([z.string().min(1), z.int().min(400).max(599)], {
   error: "must be a code of the gateway, or a status from 400 to 599",
 });
 
-/** What error answers mean. */
+/** The meaning of error answers. */
 export const errorsSchema = z
   .strictObject(
     {

@@ -4,7 +4,7 @@ const must =
   "must be a field path, such as price or instrument.symbol, or a list of names where one has a dot";
 const name = z.string({ error: "must be the name of a field" }).min(1, "must not be empty");
 
-/** Dots into objects; no part is empty. A lone `?` is what a draft left open, and one behind a name its guess. */
+/** Dots into objects, without empty parts. A lone `?` was left open by a draft; one after a name is a draft's guess. */
 export const dottedPattern = /^(?!.*\?$)[^.\s](?:[^.]*[^.\s])?(?:\.[^.\s](?:[^.]*[^.\s])?)*$/;
 
 export const dottedPath = z
@@ -15,12 +15,12 @@ export const dottedPath = z
 /** Where a value is in an object: `instrument.symbol`, or `[instrument, "symbol.code"]`. */
 export const fieldPathSchema = z.union([dottedPath, z.array(name).min(1, must)], { error: must });
 
-/** Where a list is; of no names, the answer itself is it. */
+/** Where a list is; with no names, the answer itself is the list. */
 export const listPathSchema = z.union([dottedPath, z.array(name)], {
   error: `${must}; [] where the answer itself is the list`,
 });
 
-/** A path as a profile has it: with dots where that can be. */
+/** A path in a profile's notation: with dots if possible. */
 export function pathText(path: readonly string[]): string | readonly string[] {
   const dotted = path.join(".");
   const isPlain = dottedPattern.test(dotted) && dotted.split(".").length === path.length;

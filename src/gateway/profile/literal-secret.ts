@@ -2,14 +2,14 @@
 const secretName =
   /(?:^|[^a-z])(?:api[^a-z]?keys?|apikey|access[^a-z]?key|auth|authorization|bearer|credentials?|jwt|keys?|pass(?:word|wd|phrase)?|private[^a-z]?key|pwd|secret|sig|signature|token)$/;
 
-/** Whether a parameter of this name, by all that is known of names, carries a key. */
+/** Whether a parameter probably carries a key, by its name. */
 export function isSecretName(name: string): boolean {
-  // apiKey and api_key are the same to this
+  // apiKey and api_key count as the same
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
   return secretName.test(words);
 }
 
-/** Whether a text looks like a key or token rather than a word: what nobody would write by heart. */
+/** Whether a text looks like a key or token rather than a word that someone would type. */
 export function looksSecret(text: string): boolean {
   if (/^eyJ[A-Za-z0-9_-]{8,}/.test(text) || /^(?:sk|pk|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{10,}/.test(text))
     return true;
@@ -21,7 +21,7 @@ export function looksSecret(text: string): boolean {
   );
 }
 
-/** Whether a path has a key in it: a part that looks like one, or one behind a word such as token. */
+/** Whether a path contains a key: a part that looks like one, or follows a word such as token. */
 export function holdsSecret(path: string): boolean {
   const parts = path.split(/[/;?&]/);
   return parts.some((part, index) => {

@@ -14,11 +14,11 @@ import { baseSchema } from "./request-schema.ts";
 import { rpcSchema } from "./rpc/rpc-schema.ts";
 import { headersSchema, keysSchema } from "./secret-schema.ts";
 
-/** What of a profile it takes to ask its gateway for anything at all. */
+/** The part of a profile that is needed for any request. */
 export interface ProfileAccess extends Pick<Profile, "file" | "headers" | "keys"> {
-  /** Put before every path of REST; undefined where the file does not say. */
+  /** Put before every REST path; undefined if the file does not say. */
   readonly base: string | undefined;
-  /** Path that the methods of RPC are below; undefined where the file does not say. */
+  /** Path below which RPC methods are; undefined if the file does not say. */
   readonly rpcBase: string | undefined;
 }
 
@@ -29,8 +29,8 @@ const schema = z.object({
 });
 
 /**
- * Headers, keys and bases of a profile that need not be finished: the rest of its file is not looked at. Throws all that is
- * wrong with these, each as `invalid_argument` with its place.
+ * Headers, keys and bases of a profile that may be unfinished: the rest of its file is ignored. Throws all errors in
+ * these, each as `invalid_argument` with its place.
  */
 export async function loadAccess(file: string): Promise<ProfileAccess> {
   const options = { defaultText: () => profileText(defaultProfile()) };

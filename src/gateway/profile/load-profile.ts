@@ -12,14 +12,17 @@ import { type ProfileFile, profileSchema } from "./profile-schema.ts";
 import { profileText } from "./profile-text.ts";
 import { defaultName, readProfileTree } from "./read-profile-tree.ts";
 
-/** A profile as it was read: null where its file, or one that it extends, has errors. */
+/** A profile after reading: null if its file, or one that it extends, has errors. */
 export interface ReadProfile {
   readonly profile: Profile | null;
   /** All that is wrong, in the order of the files and of their lines. */
   readonly faults: readonly FileFault[];
 }
 
-/** Reads a profile and checks it; `default` is the built-in contract. Never throws for what is in a file, and asks no network. */
+/**
+ * Reads and checks a profile; `default` is the built-in contract. Never throws for a file's contents, and uses no
+ * network.
+ */
 export async function readProfile(file: string): Promise<ReadProfile> {
   if (file === defaultName) return { profile: defaultProfile(), faults: [] };
   const { tree, faults, fileOf } = await readProfileTree(file, {
@@ -39,14 +42,14 @@ export async function readProfile(file: string): Promise<ReadProfile> {
   return all.length > 0 ? { profile: null, faults: inOrder(all, file) } : { profile, faults: [] };
 }
 
-/** The profile in a file. Throws all that is wrong with it, each as `invalid_argument` with its place. */
+/** The profile in a file. Throws all of its errors, each as `invalid_argument` with its place. */
 export async function loadProfile(file: string): Promise<Profile> {
   const { profile, faults } = await readProfile(file);
   if (profile !== null) return profile;
   throw faultsError(file, faults);
 }
 
-/** All that is wrong with a profile's file, as one error. */
+/** All errors of a profile's file, as one error. */
 export function faultsError(file: string, faults: readonly FileFault[]): Error {
   const errors = faults.map(faultError);
   return errors.length === 1
@@ -62,7 +65,7 @@ function wrongPaths(issues: readonly z.core.$ZodIssue[]): readonly KeyPath[] {
     );
 }
 
-/** A fault told by what is likely behind it: a draft that is not finished, or a map written the wrong way round. */
+/** Explains an error by its likely cause: an unfinished draft, or a map written the wrong way round. */
 function clearer(fault: TreeFault): TreeFault {
   const { key, text } = fault;
   if (key === null || text === null) return fault;
@@ -90,11 +93,11 @@ function clearer(fault: TreeFault): TreeFault {
   return { ...fault, hint: `The gateway's name comes first: \`{ ${text}: ${table} }\`.` };
 }
 
-/** What is left of a profile without the values that are wrong, so that the rest is checked as a whole, too. */
+/** A profile without its wrong values, so that the rest is still checked as a whole. */
 function withoutWrong(tree: TreeNode, wrong: readonly KeyPath[]): ProfileFile | null {
   const plain = plainOf(tree);
   let paths = wrong;
-  // what lacks a part that is gone goes with it
+  // a part that lacks a removed value is removed as well
   for (let round = 0; round < 4; round += 1) {
     for (const path of paths) remove(plain, path);
     const parsed = profileSchema.safeParse(plain);
@@ -117,7 +120,7 @@ function remove(plain: unknown, path: KeyPath): void {
   }
 }
 
-/** By line within a file, the file that was asked for first. */
+/** By line within a file; the requested file first. */
 function inOrder(faults: readonly FileFault[], file: string): FileFault[] {
   const rank = (fault: FileFault) => (fault.file === file ? 0 : 1);
   return [...faults].sort(

@@ -1,9 +1,9 @@
 import type { KeyPath, MapNode, TreeNode } from "../../model/yaml/tree.ts";
 
-/** Keys whose values are one thing, wherever they stand: a profile that has them again has them anew. */
+/** Keys whose values are one unit: a profile that repeats them replaces them. */
 const wholeKeys: ReadonlySet<string> = new Set(["pages", "words", "fixed", "dropped", "given", "rpc"]);
 
-/** What one profile says of another: maps are gone through key by key, and all else stands in the place of what was there. */
+/** Applies one profile over another: maps are merged by key, everything else is replaced. */
 export function mergeTrees(base: TreeNode, over: TreeNode, path: KeyPath = []): TreeNode {
   if (base.kind !== "map" || over.kind !== "map" || isWhole(path)) return over;
   const entries: MapNode["entries"] = new Map(base.entries);
@@ -19,7 +19,7 @@ export function mergeTrees(base: TreeNode, over: TreeNode, path: KeyPath = []): 
   return { ...over, entries };
 }
 
-/** A column, a header, a key, the form of rows: never merged into. */
+/** A column, a header, a key or the form of rows, which are never merged. */
 function isWhole(path: KeyPath): boolean {
   const [last, before] = [path.at(-1), path.at(-2)];
   if (path.length === 0) return false;

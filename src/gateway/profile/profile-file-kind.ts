@@ -6,7 +6,7 @@ import { secretMust } from "./secret-schema.ts";
 
 let plain: JsonSchema | undefined;
 
-/** What messages need to know of profiles. */
+/** What error messages need to know about profiles. */
 export function profileFileKind(): FileKind {
   plain ??= plainJsonSchema(profileSchema);
   return {
@@ -20,7 +20,7 @@ export function profileFileKind(): FileKind {
           hint: "Send it as a header whose value comes from the environment or a file, or name it under rest.keys.",
         };
       }
-      // whoever writes the secret itself does not see it again
+      // a secret written in the file must not appear in the error
       const [, section] = /^(headers|rest\.keys)\../.exec(key) ?? [];
       if (section === undefined || (isCustom && message !== secretMust)) return null;
       if (key.endsWith(".env")) {

@@ -34,7 +34,7 @@ const dropped = z
   )
   .meta({ description: "fields that are not kept", examples: [[{ from: "debug", lossy: true }]] });
 
-/** How rows are read, for all tables or for one. */
+/** How rows are read, for all tables or one. */
 const rowShape = {
   numbers: z
     .enum(["text", "exact"], { error: "must be text or exact" })
@@ -103,7 +103,7 @@ function tableSchema(table: Table) {
     });
 }
 
-/** The one schema of a profile: its check, its type and its JSON Schema are all made from this. */
+/** The schema of profiles, from which the check, the type and the JSON Schema are all made. */
 export const profileSchema = z
   .strictObject(
     {

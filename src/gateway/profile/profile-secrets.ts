@@ -3,7 +3,7 @@ import { readTokenFile, type SecretReading } from "../../model/secret-file.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
 import type { Profile, ProfileSecret } from "./profile.ts";
 
-/** Values of the headers and keys that a profile names, by the names of these. */
+/** Values of a profile's headers and keys, by name. */
 export interface ProfileSecrets {
   readonly headers: Readonly<Record<string, string>>;
   readonly keys: Readonly<Record<string, string>>;
@@ -11,13 +11,13 @@ export interface ProfileSecrets {
 
 export interface ProfileSecretsReading extends SecretReading {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Made to know each value, so that nothing prints it. */
+  /** Learns each value, so that none is printed. */
   readonly scrubber: Pick<Scrubber, "add">;
 }
 
 /**
- * Reads what a profile's headers and keys are to hold, from the environment and from files beside the profile. Throws
- * `invalid_argument` where one is missing.
+ * Reads the values of a profile's headers and keys, from the environment and from files next to it. Throws
+ * `invalid_argument` if one is missing.
  */
 export async function readProfileSecrets(
   profile: Pick<Profile, "file" | "headers" | "keys">,

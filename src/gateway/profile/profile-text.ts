@@ -4,7 +4,7 @@ import { profileVersion } from "./profile-version.ts";
 import { errorDocument, restDocument } from "./rest-document.ts";
 import { rowsDocument } from "./rows-document.ts";
 
-/** A profile as YAML, with all that it extends in it: read again, it is the same profile. */
+/** A profile as YAML, including everything that it extends; reading it gives the same profile. */
 export function profileText(profile: Profile): string {
   const { rest, tables: routes, documents } = restDocument(profile.rest);
   const { rows, tables: maps } = rowsDocument(profile);
@@ -18,7 +18,7 @@ export function profileText(profile: Profile): string {
     profile: profileVersion,
     name: profile.name,
     ...(profile.headers.length === 0 ? {} : { headers: secretsOf(profile.headers, {}) }),
-    // a gateway without RPC has REST in any case
+    // a gateway without RPC must have REST
     ...(Object.keys(restAll).length === 0 && (profile.rest === undefined || profile.rpc === undefined)
       ? {}
       : { rest: restAll }),
@@ -34,7 +34,7 @@ function secretsOf(secrets: readonly ProfileSecret[], more: object): Record<stri
   return Object.fromEntries(secrets.map(({ name, from }) => [name, { ...from, ...more }]));
 }
 
-/** Small maps, and lists of single values, stand in one line. */
+/** Small maps, and lists of single values, go on one line. */
 function yamlOf(value: unknown): string {
   const document = new Document(value, { version: "1.2", schema: "core", aliasDuplicateObjects: false });
   visit(document, {

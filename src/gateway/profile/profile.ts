@@ -4,24 +4,24 @@ import type { CountUnit, RowMap, TimeUnit } from "../../model/profile/row-map.ts
 import type { FilterName, TableName } from "../../model/profile/table.ts";
 import type { PageLayout } from "../../row/wire/page-index.ts";
 
-/** A gateway that differs, as its profile describes it: checked and compiled, nothing left to guess. */
+/** A gateway's differences by its profile, checked and compiled, with nothing left to guess. */
 export interface Profile {
   readonly name: string;
   /** The file, as it was named; `default` for the built-in contract. */
   readonly file: string;
   /** Headers of every request; values are read when the gateway is opened. */
   readonly headers: readonly ProfileSecret[];
-  /** Query parameters that carry a secret, which the profile had to accept; masked wherever an address is shown. */
+  /** Secret query parameters, which the profile had to allow; masked wherever an address is shown. */
   readonly keys: readonly ProfileSecret[];
-  /** Undefined where the gateway has no REST. */
+  /** Undefined if the gateway has no REST. */
   readonly rest: RestProfile | undefined;
-  /** Undefined where it has no RPC. */
+  /** Undefined if it has no RPC. */
   readonly rpc: RpcProfile | undefined;
-  /** The map of each table that is described; undefined where its rows are canonical as they come. */
+  /** Maps of described tables; undefined if a table's rows are already canonical. */
   readonly maps: Readonly<Partial<Record<TableName, RowMap>>>;
-  /** Tables of which the profile says that the gateway has no such history. */
+  /** Tables that the gateway does not have, by the profile. */
   readonly none: readonly TableName[];
-  /** Tables that the profile gives a route for. No other table is asked for. */
+  /** Tables with a route in the profile. No other table is requested. */
   readonly described: readonly TableName[];
 }
 
@@ -33,7 +33,7 @@ export interface ProfileSecret {
 }
 
 export interface RestProfile {
-  /** Put between the gateway's address and every path; empty or beginning with a slash. */
+  /** Put between the gateway's address and every path; empty, or begins with a slash. */
   readonly base: string;
   readonly documents: RestDocuments;
   readonly tables: Readonly<Partial<Record<TableName, RestRoute>>>;
@@ -44,7 +44,10 @@ export interface RestProfile {
 export interface RestRequest {
   readonly path: string;
   readonly method: "GET" | "POST";
-  /** Names of query parameters (GET) or members of a JSON body (POST); undefined where there is none. An id that the path holds is not sent again. */
+  /**
+   * Names of query parameters (GET) or members of a JSON body (POST); undefined for none. An id in the path is not sent
+   * again.
+   */
   readonly parameters: {
     readonly instance: string | undefined;
     readonly run: string | undefined;
@@ -55,10 +58,10 @@ export interface RestRequest {
     /** Sent as they are, such as `format: json`. */
     readonly fixed: Readonly<Record<string, string>>;
   };
-  /** How bounds are written. `to` is exclusive on our side: an inclusive one is sent a unit less. */
+  /** How bounds are written. Our `to` is exclusive: for an inclusive one, a unit less is sent. */
   readonly times: {
     readonly unit: TimeUnit;
-    /** With RFC 3339, how finely the gateway reads it; without it to the nanosecond. */
+    /** How finely the gateway reads RFC 3339; by default to the nanosecond. */
     readonly step?: CountUnit | undefined;
     readonly from: "inclusive" | "exclusive";
     readonly to: "inclusive" | "exclusive";
@@ -69,7 +72,7 @@ export interface RestRoute extends RestRequest {
   readonly pages: Pages;
   readonly rows: RowForm;
   readonly order: "ascending" | "descending" | "none";
-  /** Largest limit that the gateway takes; undefined where none is known. */
+  /** Largest limit that the gateway accepts; undefined if unknown. */
   readonly largestLimit: number | undefined;
 }
 
@@ -78,13 +81,13 @@ export type RowForm =
   | { readonly form: "lines"; readonly mediaTypes: readonly string[] }
   | { readonly form: "array"; readonly path: readonly string[]; readonly mediaTypes: readonly string[] };
 
-/** Where a value that pages go by stands in an answer: the next page's cursor or address, or the number of all rows. */
+/** Where an answer has a paging value: the next page's cursor or address, or the total number of rows. */
 export type NextPlace = { readonly body: readonly string[] } | { readonly header: string };
 
 export type Pages =
   | { readonly by: "none" }
   | ({ readonly by: "cursor"; readonly send: string; readonly next: NextPlace } & Announced)
-  /** The whole address of the next page, which has to be of the same origin. */
+  /** The full address of the next page, which must have the same origin. */
   | ({ readonly by: "address"; readonly next: NextPlace } & Announced)
   /** RFC 8288: `Link: <…>; rel="next"`. */
   | ({ readonly by: "link" } & Announced)
@@ -96,14 +99,14 @@ export type Pages =
       readonly first: 0 | 1;
     } & Announced);
 
-/** Where pages say how many rows they are in all; undefined where nothing says it. */
+/** Where pages give the total number of rows; undefined if they do not. */
 interface Announced {
   readonly total?: NextPlace | undefined;
 }
 
 /**
- * Each document's request over one transport, and where in the JSON of its answer the values are. Undefined: the gateway has
- * none. A list that `isWhole` is not followed, whatever its answer says of more.
+ * Each document's request over one transport, and where its values are in the JSON. Undefined: the gateway has none. A
+ * list that `isWhole` is never followed.
  */
 export interface DescribedDocuments<Request> {
   readonly instances:
@@ -140,40 +143,40 @@ export interface RunFields {
 }
 
 export interface FactFields {
-  /** The list of tables' facts; undefined where the answer is of one table, named in the request by `table`. */
+  /** The list of tables' facts; undefined if the answer is about one table, named in the request by `table`. */
   readonly list: readonly string[] | undefined;
   /** Where an entry names its table, and the gateway's names for ours. */
   readonly table: readonly string[];
   readonly tableWords: Readonly<Record<string, TableName>>;
-  /** Request parameter for one table; undefined where all come. */
+  /** Request parameter for one table; undefined if all come at once. */
   readonly tableParameter: string | undefined;
   readonly rows: readonly string[];
   readonly first: readonly string[] | undefined;
   readonly last: readonly string[] | undefined;
   readonly unit: TimeUnit;
   readonly final: readonly string[] | undefined;
-  /** False where the facts are of the whole run whatever bounds are asked for. */
+  /** False if the facts are always of the whole run. */
   readonly heedBounds: boolean;
 }
 
-/** What an error answer means: by the code at this path; what is not there goes by the status. */
+/** The meaning of an error by the code at this path; other errors go by their status. */
 export interface ErrorWords {
   readonly code: readonly string[];
   readonly codes: Readonly<Record<string, ErrorCode>>;
 }
 
-/** The part of a profile about RPC: checked against its descriptors, nothing left to guess. */
+/** A profile's RPC part, checked against its descriptors, with nothing left to guess. */
 export interface RpcProfile {
   readonly protocol: "connect" | "grpc";
   /** The descriptor set, absolute. */
   readonly descriptors: string;
-  /** Path that methods are below, in place of that of the gateway's address. */
+  /** Path below which methods are, instead of that of the gateway's address. */
   readonly base: string | undefined;
   readonly documents: RpcDocuments;
   readonly tables: Readonly<Partial<Record<TableName, RpcRoute>>>;
-  /** What the codes of RPC mean, by their names as Connect writes them, where they mean something else than usual. */
+  /** Meanings of RPC codes that differ from the usual, by Connect's names. */
   readonly codes: Readonly<Record<string, ErrorCode>>;
-  /** As a profile would have it. */
+  /** In the form of a profile. */
   readonly document: object;
 }
 
@@ -189,11 +192,11 @@ export interface RpcRequest {
     readonly to: RequestPlace;
     /** Most rows of a page. */
     readonly limit: RequestPlace;
-    /** The token of the page before. */
+    /** The token of the previous page. */
     readonly token: RequestPlace;
     readonly filters: Readonly<Partial<Record<FilterName, readonly string[]>>>;
   };
-  /** Sent as it is: a part of the message as protobuf JSON. */
+  /** Sent as it is: a part of the message in protobuf JSON. */
   readonly fixed: JsonObject;
   /** A Timestamp is RFC 3339 here. */
   readonly times: RestRequest["times"];
@@ -203,11 +206,11 @@ export interface RpcRoute extends RpcRequest {
   /** The message of a row. */
   readonly row: DescMessage;
   readonly layout: PageLayout;
-  /** Where rows and the token of the next page stand in the answer's message, by name. */
+  /** Where the answer's message has rows and the next page's token, by name. */
   readonly answer: { readonly rows: readonly string[]; readonly next: readonly string[] | undefined };
-  /** How rows become canonical; undefined where they come so. */
+  /** How rows become canonical; undefined if they already are. */
   readonly map: RowMap | undefined;
-  /** Largest page that the gateway takes; undefined where none is known. */
+  /** Largest page that the gateway accepts; undefined if unknown. */
   readonly largestLimit: number | undefined;
 }
 

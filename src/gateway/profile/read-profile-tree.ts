@@ -6,14 +6,14 @@ import { type MapNode, nodeAt, type Place, type TreeFault, type TreeNode } from 
 import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 import { mergeTrees } from "./merge-trees.ts";
 
-/** The word for the built-in contract where a profile is named. */
+/** Names the built-in contract instead of a file. */
 export const defaultName = "default";
 
-/** A profile's tree, with what it extends in it; null where a file of these cannot be read. */
+/** A profile's tree including what it extends; null if one of these files cannot be read. */
 export interface ProfileTree {
   readonly tree: TreeNode | null;
   readonly faults: readonly FileFault[];
-  /** The file, as it was named, that something at this place is of. */
+  /** The file that this place is in. */
   fileOf(place: Place): string;
 }
 
@@ -22,7 +22,7 @@ export interface ProfileTreeOptions {
   readonly defaultText: () => string;
 }
 
-/** Reads a profile's file, and those that it extends, as one tree. Never throws for what is in a file. */
+/** Reads a profile's file, and those that it extends, as one tree. Never throws for a file's contents. */
 export async function readProfileTree(file: string, options: ProfileTreeOptions): Promise<ProfileTree> {
   const reading = new Reading(file, options);
   const tree = await reading.read(file, []);
@@ -40,7 +40,7 @@ class Reading {
     this.#options = options;
   }
 
-  /** `chain` is the files that led here, by their real paths and as they were named. */
+  /** `chain` has the files that led here, by real path and by given name. */
   async read(file: string, chain: readonly FileOfChain[]): Promise<TreeNode | null> {
     const content = file === defaultName && chain.length > 0 ? null : await readText(file, "a profile");
     const text =
@@ -127,7 +127,7 @@ interface FileOfChain {
   readonly real: string;
 }
 
-/** A path as it is found from the folder of a file on; one of the same form as the file's own. */
+/** A path relative to a file's folder, in the same form as the file's own. */
 function besides(file: string, path: string): string {
   const folder = dirname(file);
   return folder === "." || path.startsWith("/") ? path : `${folder}/${path}`;
@@ -137,7 +137,7 @@ async function realOf(file: string): Promise<string> {
   return await realpath(file).catch(() => resolve(file));
 }
 
-/** What is of a file itself, and passes to none that extends it. */
+/** Drops keys about the file itself, which extending files do not inherit. */
 function withoutOwnKeys(tree: TreeNode): TreeNode {
   if (tree.kind !== "map") return tree;
   const entries: MapNode["entries"] = new Map(tree.entries);

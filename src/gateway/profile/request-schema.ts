@@ -5,7 +5,7 @@ import { headerNamePattern } from "../options.ts";
 import { dottedPath, fieldPathSchema, listPathSchema } from "./field-path-schema.ts";
 import { holdsSecret, isSecretName, looksSecret } from "./literal-secret.ts";
 
-/** What faults say of a value that looks like a secret; it is never shown. */
+/** The error for a value that looks like a secret, which is never shown. */
 export const secretHere = "looks like a key or token, and a profile holds none";
 const secretHint = {
   hint: "Send it as a header whose value comes from the environment or a file, or name it under rest.keys.",
@@ -13,7 +13,7 @@ const secretHint = {
 
 const pathMust = "must be a path that begins with a slash, such as /runs/{run}/fills";
 
-/** A path with `{run}` and `{instance}` in it at most. */
+/** A path that may contain `{run}` and `{instance}`. */
 export const pathSchema = z
   .string({ error: pathMust })
   .regex(/^\//, pathMust)
@@ -40,7 +40,7 @@ export const pathSchema = z
     }
   });
 
-/** A path between the gateway's address and every other. */
+/** A path between the gateway's address and all others. */
 export const baseSchema = z
   .string({ error: "must be a path that begins with a slash, such as /v2" })
   .regex(/^(?:\/[^{}/]+)*$/, "must be a path that begins with a slash and ends with none, such as /v2")
@@ -51,10 +51,10 @@ const parameterName = z
   .string({ error: nameMust })
   .min(1, nameMust)
   .regex(/^\P{Cc}+$/u, "must not contain control characters")
-  // a draft that is not confirmed
+  // an unconfirmed draft
   .regex(/[^?]$/, nameMust);
 
-/** A parameter; `none` where another place names one and here there is none. */
+/** A parameter; `none` removes one that another place names. */
 const parameter = (description: string) => parameterName.optional().meta({ description });
 
 const fixedValue = z
@@ -163,7 +163,7 @@ const nextPlace = z.union(
 const ways = ["none", "cursor", "address", "link", "offset", "number"] as const;
 const first = z.union([z.literal(0), z.literal(1)], { error: "must be 0 or 1" });
 
-/** Which keys each way of paging takes, and which of these it needs. */
+/** Keys that each way of paging accepts, and those that it needs. */
 const keysOfWay: Readonly<
   Record<(typeof ways)[number], { readonly takes: readonly PageKey[]; readonly needs: readonly PageKey[] }>
 > = {

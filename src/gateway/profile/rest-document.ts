@@ -18,7 +18,7 @@ import type {
 /** Settings of requests by their keys in a profile, such as `parameters.from`. */
 type Settings = Map<string, unknown>;
 
-/** What is so where a profile says nothing, by the same keys; `none` where there is nothing. */
+/** Defaults of a profile by the same keys; `none` if there is no default. */
 const usual: Readonly<Record<string, unknown>> = {
   method: "GET",
   order: "ascending",
@@ -31,7 +31,7 @@ const usual: Readonly<Record<string, unknown>> = {
   "parameters.fixed": {},
 };
 
-/** The REST side of a profile as its file would have it; what is the same of all tables stands under `rest`. */
+/** A profile's REST part in the form of its file; settings common to all tables go under `rest`. */
 export function restDocument(rest: RestProfile | undefined): {
   readonly rest: Record<string, unknown>;
   readonly tables: Readonly<Partial<Record<TableName, Record<string, unknown>>>>;
@@ -53,7 +53,7 @@ export function restDocument(rest: RestProfile | undefined): {
   };
 }
 
-/** Settings that are the same wherever they are of any use, and not the usual ones. */
+/** Settings that are equal wherever they apply, and differ from the defaults. */
 function commonOf(all: readonly Settings[]): Settings {
   const common: Settings = new Map();
   for (const key of new Set(all.flatMap((settings) => [...settings.keys()]))) {
@@ -72,7 +72,7 @@ function without(settings: Settings, common: Settings): Settings {
   );
 }
 
-/** `parameters.from` as a map in a map. */
+/** Turns `parameters.from` into nested maps. */
 function nested(settings: Settings): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const [key, value] of settings) {
@@ -105,7 +105,7 @@ function requestSettings({ path, method, parameters, times }: RestRequest): Sett
   const { instance, run, from, to, limit, fixed } = parameters;
   const settings: Settings = new Map();
   settings.set("method", method);
-  // an id that the path holds is not sent again, whatever is said of it
+  // an id in the path is never sent again
   if (!path.includes("{instance}")) settings.set("parameters.instance", instance ?? "none");
   if (!path.includes("{run}")) settings.set("parameters.run", run ?? "none");
   settings.set("parameters.from", from ?? "none");
@@ -209,7 +209,7 @@ function listText(path: readonly string[]): unknown {
   return path.length === 0 ? [] : pathText(path);
 }
 
-/** Without what is undefined, in maps of maps. */
+/** Removes undefined values, also in nested maps. */
 function defined(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value)
@@ -223,7 +223,7 @@ function defined(value: Record<string, unknown>): Record<string, unknown> {
   );
 }
 
-/** What error answers mean, by the words of a profile. */
+/** The meanings of errors, in a profile's words. */
 export function errorDocument(rest: RestProfile | undefined): { readonly errors?: Record<string, unknown> } {
   if (rest === undefined) return {};
   const { code, codes } = rest.errors;

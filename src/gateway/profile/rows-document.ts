@@ -4,11 +4,11 @@ import type { TableName } from "../../model/profile/table.ts";
 import { pathText } from "./field-path-schema.ts";
 import type { Profile } from "./profile.ts";
 
-/** What is so where a profile says nothing. */
+/** Defaults of a profile. */
 const usual = { numbers: "text", fields: "keep", ties: "bytes" } as const;
 const settings = Object.keys(usual) as (keyof typeof usual)[];
 
-/** How rows are read, as a profile's file would have it; what is the same of all tables stands under `rows`. */
+/** How rows are read, in the form of a profile's file; settings common to all tables go under `rows`. */
 export function rowsDocument({ described, maps }: Pick<Profile, "described" | "maps">): {
   readonly rows: Record<string, unknown>;
   readonly tables: Readonly<Partial<Record<TableName, Record<string, unknown>>>>;
@@ -18,7 +18,7 @@ export function rowsDocument({ described, maps }: Pick<Profile, "described" | "m
     return map === undefined ? [] : [[name, map] as const];
   });
   if (mapped.length === 0) return { rows: { canonical: true }, tables: {} };
-  // what holds for every table would hold for those whose rows are canonical, too
+  // a setting for every table would also apply to those whose rows are canonical
   const isEvery = mapped.length === described.length;
   const common = isEvery ? commonOf(mapped.map(([, map]) => map)) : { settings: {}, columns: new Map() };
   const { columns } = common;
@@ -45,7 +45,7 @@ function commonOf(maps: readonly RowMap[]): Common {
     (key) => first![key] !== usual[key] && maps.every((map) => map[key] === first![key]),
   );
   const columns = new Map<string, ColumnSource>();
-  // of one table, its own place is the nearer one
+  // for a single table, its own place is the better one
   for (const name of new Set(maps.length < 2 ? [] : maps.flatMap((map) => Object.keys(map.columns)))) {
     const having = maps.filter((map) => map.columns[name] !== undefined);
     const source = having[0]!.columns[name]!;
@@ -71,7 +71,7 @@ function tableDocument(map: RowMap, common: Common): Record<string, unknown> {
   };
 }
 
-/** Whether a column is the field of its own name, which no other column takes: then nothing need be said of it. */
+/** Whether a column is the field of the same name, which no other column takes, and so needs no entry. */
 function saysItself(name: string, map: RowMap): boolean {
   const own: ColumnSource = { kind: "field", path: [name] };
   return (

@@ -9,7 +9,7 @@ import type { RestCall, RestClient } from "./rest-client.ts";
 /** Media types of documents. */
 const json = ["application/json"];
 
-/** How documents are asked for by routes below a base. */
+/** How documents are requested by routes below a base. */
 export function askRest(
   session: HttpSession,
   client: RestClient,

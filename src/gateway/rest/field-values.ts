@@ -3,10 +3,7 @@ import type { TimeUnit } from "../../model/profile/row-map.ts";
 import { floorDivide, type Nanoseconds, parseTime } from "../../model/time.ts";
 import { nsOfUnit } from "./written-bounds.ts";
 
-/**
- * The text of a JSON value that is a string or a number, a number as it is written; undefined for anything else. The
- * value has to be valid JSON.
- */
+/** The text of a JSON string or number, the number as written; undefined for anything else. The JSON must be valid. */
 export function scalarOf(json: string): string | undefined {
   if (json.startsWith('"')) {
     try {
@@ -18,7 +15,7 @@ export function scalarOf(json: string): string | undefined {
   return /^-?\d/.test(json) ? json : undefined;
 }
 
-/** Whether a JSON value is true, as a boolean or in words; undefined where it is neither that nor false. */
+/** Whether a JSON value is true, as a boolean or word; undefined if it is neither true nor false. */
 export function truthOf(json: string): boolean | undefined {
   const text = (scalarOf(json) ?? json).toLowerCase();
   if (text === "true" || text === "1") return true;
@@ -27,10 +24,10 @@ export function truthOf(json: string): boolean | undefined {
 
 const decimal = /^(-?)(\d{1,40})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,3}))?$/;
 
-/** An instant written in a unit, to the nanosecond below; undefined where the text is none. */
+/** An instant in a unit, rounded down to the nanosecond; undefined if the text is not one. */
 export function instantIn(text: string, unit: TimeUnit): Nanoseconds | undefined {
   if (unit === "rfc3339") {
-    // a count is no RFC 3339 time, though the reader of times takes it for nanoseconds
+    // a count is not RFC 3339, although the parser of times would take it for nanoseconds
     if (/^-?\d+$/.test(text)) return undefined;
     try {
       return parseTime(text);
@@ -46,7 +43,7 @@ export function instantIn(text: string, unit: TimeUnit): Nanoseconds | undefined
   return shift >= 0 ? digits * 10n ** BigInt(shift) : floorDivide(digits, 10n ** BigInt(-shift));
 }
 
-/** A count of rows; undefined where the text is none. */
+/** A count of rows; undefined if the text is not one. */
 export function countOf(text: string): bigint | undefined {
   const count = instantIn(text, "ns");
   return count === undefined || count < 0n ? undefined : count;

@@ -5,29 +5,29 @@ import type { RunRef } from "../../model/source.ts";
 import type { RestRequest } from "../profile/profile.ts";
 import { neighbourProbes } from "./neighbour-ids.ts";
 
-/** A request, by what it is named and how it names what it asks for. */
+/** A request, its name, and its names for ids. */
 type ProbedRequest = Pick<RestRequest, "path" | "parameters">;
 
-/** A run to ask for of which there can be no rows, and the parameter that a gateway ignores that has some. */
+/** A run that cannot have rows, and the parameter that a gateway ignores if it has some. */
 export interface ImpossibleRun extends RunRef {
   readonly parameter: string;
-  /** False where such a run may be there after all: then rows say nothing. */
+  /** False if such a run may exist after all: then rows prove nothing. */
   readonly isImpossible: boolean;
-  /** Whether it is asked for because another run that is listed has a like name. */
+  /** Whether it is requested because another listed run has a similar name. */
   readonly isNear: boolean;
 }
 
-/** What a gateway lists: its instances, and the runs of one. */
+/** A gateway's lists: its instances, and the runs of one. */
 export interface ListedIds {
   readonly instances: readonly string[];
   readonly runs: readonly string[];
 }
 
 /**
- * Runs that a route is to be asked for, since its rows do not say whose they are: of another name, of the real name with
- * more ahead of it or behind it, and of its halves alone, for gateways that compare parts; and, where another run that is
- * listed would be taken for this one by a coarser comparison, of a name that only such a comparison finds. Lists that
- * fail are undefined. Throws `not_filtered` where nothing of the request says which run is asked for.
+ * Runs to request from a route whose rows do not name their run: another name, the real name with a prefix or suffix,
+ * and its halves alone, for gateways that compare parts; and, if a coarser comparison would confuse another listed run
+ * with this one, a name that only such a comparison finds. Lists that fail are undefined. Throws `not_filtered` if the
+ * request does not name its run at all.
  */
 export function impossibleRuns(
   request: ProbedRequest,
@@ -64,12 +64,12 @@ export function impossibleRuns(
   return runs;
 }
 
-/** How a request names the run or instance; undefined where it does not. */
+/** How a request names the run or instance; undefined if it does not. */
 function parameterOf({ path, parameters }: ProbedRequest, what: "run" | "instance"): string | undefined {
   return path.includes(`{${what}}`) ? `{${what}}` : parameters[what];
 }
 
-/** The error of a route that gives rows of a run that cannot exist. */
+/** The error for a route that returns rows of a run that cannot exist. */
 export function ignoresParameter(
   { parameter, runId, instanceId }: ImpossibleRun,
   request: ProbedRequest,

@@ -4,10 +4,10 @@ import { wireType } from "../../row/wire/wire-cursor.ts";
 import { isSignOfPages } from "../paged-list.ts";
 import type { UnknownFields } from "../rpc/unknown-fields.ts";
 
-/** What kind of value a field holds: a number, text, or several values. */
+/** The kind of value that a field holds. */
 type Holds = "number" | "text" | "several";
 
-/** A document that is a list of entries, by what has to be in it. */
+/** A list document, by its required contents. */
 export interface ListForm {
   /** In words, for messages. */
   readonly what: string;
@@ -15,17 +15,17 @@ export interface ListForm {
   readonly list: string;
   /** Keys of an entry. */
   readonly keys: readonly string[];
-  /** What an entry cannot do without: keys of which one at least is filled, and what such a value holds. */
+  /** What an entry needs: keys of which at least one is filled, and what its value holds. */
   readonly needed: readonly { readonly keys: readonly string[]; readonly holds: readonly Holds[] }[];
 }
 
-/** The entries of such a document; undefined where it has no list. */
+/** The entries of a list document; undefined if it has no list. */
 export function listIn({ list }: ListForm, json: unknown): readonly unknown[] | undefined {
   const entries = isObject(json) ? json[list] : undefined;
   return Array.isArray(entries) ? entries : undefined;
 }
 
-/** Judges a document's fields that its form does not know, in the list's envelope and in its entries. */
+/** Judges a document's unknown fields, around the list and in its entries. */
 export async function judgeFields(
   form: ListForm,
   json: unknown,
@@ -41,7 +41,7 @@ export async function judgeFields(
   );
   const listed = listIn(form, json);
   const entries = (listed ?? []).filter(isObject);
-  // beside a list that is there and empty, only another list can hold its entries
+  // if the list is there and empty, only another list can have its entries
   const inItsPlace = listed !== undefined ? around.filter(([, value]) => !isObject(value)) : around;
   unknown.judge(
     {
@@ -52,7 +52,7 @@ export async function judgeFields(
     },
     place,
   );
-  // filled entries first: what stands in them is known to be nothing that is needed
+  // filled entries first: they show which fields are not needed
   const judged = (await turns.map(entries, (entry) => seenIn(form, entry))).filter(
     ({ fields }) => fields.length > 0,
   );
@@ -88,17 +88,17 @@ function filledUnknown(object: Record<string, unknown>, known: readonly string[]
   return fields;
 }
 
-/** Unknown fields of an object that are judged; a gateway that has more has said enough. */
+/** Most unknown fields of an object that are judged. */
 const mostUnknown = 1000;
 
-/** Whether a value says anything: a zero value is what a field has that says nothing. */
+/** Whether a value says anything, unlike a zero value. */
 function isFilled(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;
   if (isObject(value)) return Object.keys(value).length > 0;
   return ![undefined, null, "", "0", 0, false].includes(value as string);
 }
 
-/** The fields that may hold one of these. */
+/** Fields that may hold one of these. */
 function namesOf(fields: readonly Field[], holds: readonly Holds[]): string[] {
   return fields.flatMap(([key, value]) =>
     holdsOf(key, value).some((one) => holds.includes(one)) ? [key] : [],
@@ -107,7 +107,7 @@ function namesOf(fields: readonly Field[], holds: readonly Holds[]): string[] {
 
 function holdsOf(key: string, value: unknown): readonly Holds[] {
   if (/^#\d+$/.test(key) && typeof value === "string") {
-    // a message's field, with its tag: a length stands ahead of texts and of messages alike
+    // a message's field with its tag: texts and messages alike start with a length
     const type = (Buffer.from(value, "base64")[0] ?? 0) & 7;
     return type === wireType.length ? ["text", "several"] : ["number"];
   }

@@ -1,4 +1,4 @@
-/** A comparison coarser than that of every character, and ids that it finds though nobody has them. */
+/** A comparison that ignores some characters, and unused ids that it would match. */
 interface Coarser {
   readonly isTaken: (id: string, other: string) => boolean;
   readonly probes: (id: string) => readonly string[];
@@ -28,8 +28,8 @@ const coarser: readonly Coarser[] = [
 ];
 
 /**
- * Ids to ask for, none of which is listed: each finds something only at a gateway that compares ids so coarsely that
- * another one that is listed would be taken for this one as well. None where no other is so near.
+ * Unlisted ids to request: each finds something only at a gateway that compares so coarsely that it would confuse
+ * another listed id with this one. Empty if no other id is so similar.
  */
 export function neighbourProbes(id: string, listed: readonly string[]): string[] {
   const others = listed.filter((other) => other !== id);
@@ -38,7 +38,7 @@ export function neighbourProbes(id: string, listed: readonly string[]): string[]
     const value = BigInt(one);
     return low === undefined || value < low ? value : low;
   }, undefined);
-  // a list of numbers may begin where it was cut
+  // a list of numbers may begin where it was truncated
   const mayBeUnlisted = (probe: string) =>
     isDigits(probe) && !probe.startsWith("0") && (least === undefined || BigInt(probe) < least);
   const probes = coarser.flatMap(({ isTaken, probes }) =>
@@ -58,7 +58,7 @@ function otherCase(id: string): string {
   return [...id].map((one) => (one === one.toLowerCase() ? one.toUpperCase() : one.toLowerCase())).join("");
 }
 
-/** Whether an id, read as what SQL's LIKE, a shell or a regular expression takes for a pattern, fits another. */
+/** Whether an id, read as a pattern of SQL's LIKE, a shell or a regular expression, matches another. */
 function isPatternOf(id: string, other: string): boolean {
   if (!/[_%*?.]/.test(id) || id.length > 200 || id.replace(/[^%*]/g, "").length > 3) return false;
   const source = id.replace(/[\s\S]/g, (one) =>

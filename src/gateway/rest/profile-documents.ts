@@ -11,7 +11,7 @@ import { DocumentScanner } from "./pages/document-scanner.ts";
 
 type Path = readonly string[];
 
-/** An entry of a list: its bytes, and the JSON texts of the values asked for. */
+/** An entry of a list: its bytes, and the JSON texts of the wanted values. */
 interface Entry {
   readonly text: Uint8Array;
   readonly values: readonly (string | undefined)[];
@@ -57,7 +57,7 @@ async function entriesOf(
   return entries;
 }
 
-/** The instances that a document lists, with the runs that it names for them. Throws `not_a_gateway`. */
+/** The instances that a document lists, with the runs it names for them. Throws `not_a_gateway`. */
 export async function listedInstances(
   bytes: Uint8Array,
   { list, id, runs }: Pick<NonNullable<RestDocuments["instances"]>, "list" | "id" | "runs">,
@@ -91,7 +91,7 @@ function idsOf(json: string, path: Path, place: ErrorPlace): string[] {
 }
 
 /**
- * The runs that a document lists. One whose entry says nothing readable but its id has a fault of its own. Throws
+ * The runs that a document lists. A run whose entry has nothing readable but its id gets its own fault. Throws
  * `not_a_gateway`.
  */
 export async function listedRuns(
@@ -163,7 +163,7 @@ function ownWord(words: RunFields["words"], word: string): string {
   return Object.hasOwn(words, word) ? words[word]! : word.slice(0, 64);
 }
 
-/** The facts that documents tell, each of the table it was asked for or of those it names. Throws `not_a_gateway`. */
+/** Facts from documents, each about the requested table or the tables it names. Throws `not_a_gateway`. */
 export async function listedFacts(
   answers: readonly {
     readonly bytes: Uint8Array;
@@ -230,7 +230,7 @@ function factsOf(
   return { rows: count, ...ends, schemaFingerprint: "", final: isFinal };
 }
 
-/** The run that an instance's document calls current; null where it names none. */
+/** The current run by an instance's document; null if it names none. */
 export function currentRunIn(bytes: Uint8Array, path: Path, place: ErrorPlace): string | null {
   const [json] = valuesIn(bytes, [path], place);
   const text = json === undefined ? undefined : scalarOf(json);

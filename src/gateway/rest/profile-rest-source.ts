@@ -19,12 +19,12 @@ import { profileRows, type RouteKnowledge } from "./row-source.ts";
 import { writeBounds } from "./written-bounds.ts";
 
 /**
- * A gateway over REST as a profile describes it, over connections that are another's to close. What the profile does not
- * name is not asked for: lists are what it gives by name then, documents and facts are null, rows `route_not_found`.
+ * A gateway over REST as a profile describes it; someone else closes the connections. What the profile does not name is
+ * never requested: lists then come from the profile's `given`, documents and facts are null, rows `route_not_found`.
  *
- * `rows` throws `not_filtered` where the gateway gives rows of runs that cannot exist.
+ * `rows` throws `not_filtered` if the gateway returns rows of runs that cannot exist.
  *
- * `lists` are the gateway's over whichever transport, where this is not all of it.
+ * `lists` are the gateway's over any transport, if this one is not all of it.
  */
 export function profileRestSource(
   session: HttpSession,
@@ -54,7 +54,7 @@ export function profileRestSource(
     lists,
   );
 
-  /** A run's normaliser is kept while the run is asked for: making one takes longer than an answer. */
+  /** A run's normaliser is kept while the run is being requested: making one takes longer than an answer. */
   function normaliserOf(table: Table, run: RunRef): RowNormaliser | undefined {
     const map = profile.maps[table.name];
     if (map === undefined) return undefined;
@@ -120,16 +120,16 @@ export function profileRestSource(
 
 const words = { route: "route", parameter: "parameter", tables: "the tables" };
 
-/** Runs and tables that are asked for at a time, and some more. */
+/** More than the runs and tables that are requested at a time. */
 const mostNormalisers = 32;
 
-/** A name that is shown as it is; any other may be anything, a secret included. */
+/** A name that is safe to show; others may be anything, even a secret. */
 function shownField(path: readonly string[]): string {
   const name = path.join(".");
   return /^[\w.-]{1,80}$/.test(name) ? name : "with an odd name";
 }
 
-/** What the profile says of errors; a code that it does not name goes by the status. */
+/** The profile's error codes; for other codes the status decides. */
 function errorReading({ code, codes }: ErrorWords): ErrorReading {
   return {
     code,

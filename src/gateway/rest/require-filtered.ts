@@ -3,33 +3,33 @@ import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RunRef } from "../../model/source.ts";
 import { ignoresParameter, impossibleRuns, type ListedIds } from "./filter-probe.ts";
 
-/** What is known of a table's route by the answers that came. */
+/** What answers have shown about a table's route. */
 export interface FilterKnowledge {
-  /** Runs that cannot exist were asked for in the form that gave rows of one that does, and gave none. */
+  /** Impossible runs were requested in the form that returned rows of a real one, and had none. */
   isFiltered: boolean;
-  /** Runs of which it was shown that the route does not take those of a like name for them. */
+  /** Runs for which it was shown that the route does not confuse similar names. */
   readonly filtered: Set<string>;
 }
 
-/** Nothing is to be shown of a route whose rows say whose they are. */
+/** Routes whose rows name their run need no such proof. */
 export function filterKnowledge({ namesRun, namesInstance }: RouteTraits): FilterKnowledge {
   return { isFiltered: namesRun && namesInstance, filtered: new Set() };
 }
 
-/** A route, and how runs are asked for that cannot exist. */
+/** A route, and how to request impossible runs from it. */
 export interface FilterProbe {
   readonly request: Parameters<typeof impossibleRuns>[0];
   readonly traits: RouteTraits;
   readonly known: FilterKnowledge;
-  /** The ids that the gateway lists, of runs those of an instance; undefined where a list fails. */
+  /** The ids that the gateway lists, or an instance's runs; undefined if a list fails. */
   readonly listed: (instanceId: string, signal: AbortSignal) => Promise<ListedIds | undefined>;
-  /** A run's rows, asked for in the form that gave those of the run in question; one is enough. */
+  /** A run's rows, requested in the same form as those of the real run; one row is enough. */
   rowsOf(run: RunRef): AsyncIterable<Uint8Array>;
-  /** How the gateway says that a run is not there, or that no such run can be. */
+  /** Codes by which the gateway says that a run is missing or impossible. */
   readonly notThere: ReadonlySet<ErrorCode>;
 }
 
-/** How any gateway says so. */
+/** The codes of any gateway. */
 export const notThere: ReadonlySet<ErrorCode> = new Set([
   "run_not_found",
   "instance_not_found",
@@ -40,7 +40,7 @@ export const notThere: ReadonlySet<ErrorCode> = new Set([
   "refused",
 ]);
 
-/** Throws `not_filtered` where runs that cannot exist have rows. */
+/** Throws `not_filtered` if impossible runs have rows. */
 export async function requireFiltered(
   probe: FilterProbe,
   run: RunRef,

@@ -4,18 +4,18 @@ import type { RestRequest } from "../profile/profile.ts";
 import type { RestCall } from "./rest-client.ts";
 import type { WrittenBounds } from "./written-bounds.ts";
 
-/** What a request is about; what is undefined is not sent. */
+/** The subject of a request; undefined values are not sent. */
 export interface CallValues {
   readonly instanceId?: string | undefined;
   readonly runId?: string | undefined;
   readonly bounds?: Pick<WrittenBounds, "from" | "to"> | undefined;
   readonly limit?: number | undefined;
   readonly filters?: readonly (readonly [FilterName, string])[] | undefined;
-  /** Parameters of pages and of facts, by the gateway's names; a name that is there already is overwritten. */
+  /** Parameters of pages and facts, by the gateway's names; existing ones are overwritten. */
   readonly more?: Readonly<Record<string, string | number>> | undefined;
 }
 
-/** A request as it is sent: its path below the gateway's address, and its body where it has one. */
+/** A request as sent: its path below the gateway's address, and its body if any. */
 export function restCall(
   base: string,
   request: RestRequest,
@@ -50,8 +50,7 @@ export function restCall(
 }
 
 /**
- * A bound as a member of a body has it: a count that every reader of JSON takes exactly is a number, nanoseconds and
- * RFC 3339 are text.
+ * A bound in a JSON body: counts that every JSON reader parses exactly are numbers, nanoseconds and RFC 3339 are text.
  */
 function counted({ method, times }: RestRequest, text: string | undefined): string | number | undefined {
   if (text === undefined || method === "GET" || times.unit === "rfc3339" || times.unit === "ns") return text;
@@ -61,7 +60,7 @@ function counted({ method, times }: RestRequest, text: string | undefined): stri
 
 function segment(what: string, id: string | undefined): string {
   if (id === undefined) throw new RunvaultError("internal", `a path needs the ${what}, and there is none`);
-  // whoever passes a request on may take these for steps in the path
+  // a proxy may take these for path steps
   if (id === "." || id === "..") {
     throw new RunvaultError("invalid_argument", `the ${what} id ${id} cannot stand in an address`);
   }

@@ -17,18 +17,18 @@ import { textBody } from "../http/text-body.ts";
 const maxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** One request, by its path below the gateway's address, and the media types its answer may have. */
+/** One request, by its path below the gateway's address, and the accepted media types. */
 export interface RestCall {
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** Whether the path is whole, from the origin on: the address of a next page. Default false. */
+  /** Whether the path starts at the origin, like a next page's. Default false. */
   readonly isFromOrigin?: boolean;
   readonly accept: readonly string[];
   /** JSON, of a POST. */
   readonly body?: Uint8Array;
 }
 
-/** An answer whose headers are here, and whose first bytes are; disposing it gives the rest up. */
+/** An answer whose headers and first bytes have arrived; disposing it drops the rest. */
 export interface OpenRows extends AsyncDisposable {
   readonly status: number;
   readonly headers: AnswerHeaders;
@@ -47,9 +47,9 @@ export class RestClient {
   }
 
   /**
-   * A whole document's bytes, decoded. A cut is retried like any other failure: nothing was handed out yet.
-   * Throws `limit_exceeded` above 16 MiB, `timeout` where it takes too long as a whole, `not_a_gateway` for another
-   * media type, and the error that a document says it is by `ok: false`.
+   * A whole decoded document. Truncation is retried like any other failure, because nothing was returned yet. Throws
+   * `limit_exceeded` above 16 MiB, `timeout` if it takes too long, `not_a_gateway` for another media type, and the
+   * error of a document with `ok: false`.
    */
   async document(
     call: RestCall,
@@ -73,8 +73,8 @@ export class RestClient {
   }
 
   /**
-   * The bytes of a row answer as they come, decoded; none for 204, which is told. Retries until the first byte is out, never
-   * after.
+   * The decoded bytes of a row answer as they come; none for 204, which is reported. Retries until the first byte is
+   * out, never after.
    */
   async *rows(
     call: RestCall,
@@ -89,7 +89,7 @@ export class RestClient {
     yield* answer.chunks();
   }
 
-  /** The same by its headers, for whoever has a place among the row answers already. */
+  /** The same including headers, for callers that already have a place among the row answers. */
   async openRows(call: RestCall, context: RequestContext, rate: RowRate): Promise<OpenRows> {
     const { place, signal } = context;
     const { answer, watch, chunks, first } = await this.#session.retrying(signal, async () => {
@@ -127,7 +127,7 @@ export class RestClient {
     };
   }
 
-  /** Throws the error that a document is where rows of another media type belong. */
+  /** Throws the error in a document that came instead of rows. */
   async #refuseErrorDocument(answer: Answer, { accept }: RestCall, place: ErrorPlace): Promise<void> {
     const type = mediaType(answer);
     if (type !== "application/json" || accept.includes(type)) return;
@@ -139,7 +139,9 @@ export class RestClient {
     return { reading: this.#errors, scrubber: this.#session.scrubber, place };
   }
 
-  /** One attempt: an answer of status 200, or of another that serves as well, after at most three redirects within the origin. */
+  /**
+   * One attempt: an answer with status 200, or another accepted one, after at most three redirects within the origin.
+   */
   async #open(call: RestCall, context: RequestContext, also?: number): Promise<Answer> {
     const { place } = context;
     const { method, body } = call;
@@ -164,7 +166,7 @@ export class RestClient {
     }
   }
 
-  /** Where a redirect leads, as a path: the origin, and with it who gets the token, stays. */
+  /** A redirect's target as a path: the origin, and so who gets the token, stays the same. */
   #redirectTarget(from: string, answer: Answer, place: ErrorPlace): string {
     const { origin } = this.#session.address;
     const location = answer.headers.location;

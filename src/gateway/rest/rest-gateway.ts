@@ -48,8 +48,8 @@ const { base, documents: routes, tables } = defaultRest;
 const { withChecksum, table: tableParameter } = builtInContract.parameters;
 
 /**
- * The same over connections that are another's to close: the routes of the default profile, whose documents are read more strictly
- * than any profile could say, and whose rows are handed on as they come.
+ * The same over connections that someone else closes: the default profile's routes, whose documents are read more
+ * strictly than a profile can say, and whose rows are passed on unchanged.
  */
 export function restSource(session: HttpSession): GatewaySource {
   const { unknown } = session;
@@ -160,7 +160,7 @@ export function restSource(session: HttpSession): GatewaySource {
   };
 }
 
-/** With the id in its path, which may be dots alone: a profile's path with these is refused. */
+/** With the id in its path; a profile's path refuses ids of dots alone. */
 function instanceRoute(instanceId: string) {
   const { path } = routes.instance;
   return { ...routes.instance, path: path.replace("{instance}", () => encodeURIComponent(instanceId)) };

@@ -3,7 +3,7 @@ import type { RouteTraits } from "../../model/route-traits.ts";
 import type { Profile, RestRoute } from "../profile/profile.ts";
 import { boundsTaken, stepOf } from "./written-bounds.ts";
 
-/** What differs of a table's route from the contract, as the profile of this name says it. */
+/** How a table's route differs from the contract, by the profile of this name. */
 export function routeTraitsOf(
   table: TableName,
   route: RestRoute,

@@ -24,7 +24,7 @@ import { restCall } from "./rest-call.ts";
 import type { RestClient } from "./rest-client.ts";
 import { stepOf, writeBounds } from "./written-bounds.ts";
 
-/** What rows are asked for, in the profile's words. */
+/** How rows are requested, in the profile's terms. */
 export interface RowRoute {
   readonly session: HttpSession;
   readonly client: RestClient;
@@ -32,26 +32,26 @@ export interface RowRoute {
   readonly route: RestRoute;
   readonly table: Table;
   readonly traits: RouteTraits;
-  /** What makes a run's rows canonical; undefined where they come so. */
+  /** Makes a run's rows canonical; undefined if they already are. */
   readonly normaliserOf: (run: RunRef) => RowNormaliser | undefined;
-  /** The ids that the gateway lists, of runs those of an instance; undefined where a list fails. */
+  /** The ids that the gateway lists, or an instance's runs; undefined if a list fails. */
   readonly listed: (instanceId: string, signal: AbortSignal) => Promise<ListedIds | undefined>;
-  /** What is known of the route by the answers that came. */
+  /** What answers have shown about the route. */
   readonly known: RouteKnowledge;
 }
 
 export interface RouteKnowledge extends FilterKnowledge {
-  /** It was seen that pages name the next one, or cannot be. */
+  /** Whether pages were seen to name the next one, or have no room for it. */
   namesNext: boolean;
-  /** Whether the total that pages announce keeps to a bound, where that was seen. */
+  /** Whether the announced total respects a bound, if that was seen. */
   readonly totalHeeds: { from?: boolean | undefined; to?: boolean | undefined };
 }
 
-/** One answer's rows as they are asked for. */
+/** One answer's rows as requested. */
 interface Asked extends TimeBounds {
   readonly run: AskedRun;
   readonly filters: readonly (readonly [FilterName, string])[];
-  /** Rows that are enough; undefined where all are wanted, or nobody can tell how many that takes. */
+  /** Enough rows; undefined if all are wanted, or if the number is unknown. */
   readonly wanted: number | undefined;
   readonly onTotal?: RowRequest["onTotal"];
 }
@@ -62,14 +62,14 @@ interface Reading {
   readonly rate: RowRate;
 }
 
-/** Bounds that no row lies beyond. */
+/** Bounds beyond which no row lies. */
 const year2100 = 4_102_444_800_000_000_000n;
 const dayOf1970 = 86_400_000_000_000n;
 
-/** A route of one run alone, too, says so. */
+/** A route about a single run also says so. */
 const noSuchRun: ReadonlySet<ErrorCode> = new Set([...notThere, "route_not_found"]);
 
-/** The rows of a request as canonical lines, in key order where the route has any order. */
+/** The rows of a request as canonical lines, in key order if the route has any order. */
 export async function* profileRows(
   source: RowRoute,
   request: RowRequest,
@@ -89,7 +89,7 @@ export async function* profileRows(
   else yield* takeRows(clippedRows(source, asked, reading), limit);
 }
 
-/** Rows that come newest first, oldest first. */
+/** Reverses rows that come newest first. */
 async function* turnedRows(
   source: RowRoute,
   asked: Asked,
@@ -118,16 +118,16 @@ async function* turnedRows(
         throw thrown;
       }
     },
-    // what opens an answer was asked again there
+    // a failure before the answer was already retried there
     ({ retry }) => inBody && retry === "again",
   );
   yield* spool.backward();
 }
 
 /**
- * Answers without pages that come newest first may each lack what is oldest: each next one ends with the oldest timestamp
- * of the one before, whose rows it brings whole, until one has nothing else. Throws `timestamp_capped` where that may be
- * for a cap.
+ * Answers without pages that come newest first may each lack the oldest rows. So each further request ends with the
+ * oldest timestamp of the last one and includes its rows, until nothing else comes. Throws `timestamp_capped` if a cap
+ * may hide rows of one timestamp.
  */
 async function fillDown(
   source: RowRoute,
@@ -181,7 +181,7 @@ async function fillDown(
       throw new RunvaultError("stream_cut", "rows that came before are not there any more", { place });
     }
     if (times === 1 && (before === undefined || oldest === before)) {
-      // a lone timestamp in the only answer is for its reader to judge
+      // a single timestamp in the only answer is for its reader to judge
       if (before === undefined || rows < most) return;
       throw new RunvaultError(
         "timestamp_capped",
@@ -197,7 +197,7 @@ async function fillDown(
   }
 }
 
-/** The rows of an answer as canonical lines, within its bounds, in the order in which they came. */
+/** The rows of an answer as canonical lines, within its bounds, in order of arrival. */
 function clippedRows(
   source: RowRoute,
   asked: Asked,
@@ -213,9 +213,8 @@ function clippedRows(
 }
 
 /**
- * The same where the answer begins ahead of what was asked for and may be capped: one of which nothing is left says
- * nothing of what lies behind, and is asked for from the next whole unit on. Throws `timestamp_capped` where there is
- * something.
+ * The same if the answer begins before the requested time and may be capped: when nothing is left of it, the rows after
+ * it are requested from the next whole unit. Throws `timestamp_capped` if there are some.
  */
 async function* rowsBehindClipped(
   source: RowRoute,
@@ -256,7 +255,7 @@ function rowsWithin(
   onRows: (rows: PageRows) => void,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { clipFrom, clipTo } = writeBounds(source.route, asked);
-  // of rows that are clipped from the front nobody knows how many there are
+  // the number of rows clipped from the front is unknown
   const wanted = clipFrom === undefined ? asked.wanted : undefined;
   const ends = new PageEnds();
   const raw = provenRows(source, { ...asked, wanted }, reading, onRows, (rows) => ends.add(rows));
@@ -278,7 +277,7 @@ function isJoinedByPlace({ traits, route }: RowRoute): boolean {
   return hasDerivedSeq(traits.map) && by !== "none" && by !== "number";
 }
 
-/** The lines of one time, asked for by themselves. */
+/** The lines of one time, requested separately. */
 async function linesAt(source: RowRoute, asked: Asked, reading: Reading): Promise<readonly string[]> {
   const { clipFrom, clipTo } = writeBounds(source.route, asked);
   const raw = walkPages(pageWalk(source, { ...asked, onTotal: undefined }, reading, () => {}));
@@ -300,7 +299,7 @@ function canonicalRows(
   return withLikelyTimes(table, traits.map, normaliser.over(raw));
 }
 
-/** The rows as the gateway has them; ahead of the first ones it is shown that they are this run's alone. */
+/** The gateway's rows; before the first ones it is proven that they are this run's alone. */
 async function* provenRows(
   source: RowRoute,
   asked: Asked,
@@ -361,7 +360,7 @@ function pageWalk(
     };
   };
 
-  /** Whether a total that says so many keeps to a bound: beyond all rows it would be none. Undefined where nothing tells. */
+  /** Whether a total of so many respects a bound: beyond all rows it would be zero. Undefined if nothing shows it. */
   const heeds = async (side: "from" | "to", total: bigint): Promise<boolean | undefined> => {
     const beyond = writeBounds(route, side === "from" ? { from: year2100 } : { to: dayOf1970 });
     const more = firstPage(route.pages, size ?? usualSize);
@@ -374,7 +373,7 @@ function pageWalk(
       if (page.rows.rows > 0) return undefined;
       return (totalOf(route.pages, toldOf(page), place) ?? 0n) < total;
     } catch (thrown) {
-      // so odd a bound may be refused, in whatever way
+      // so odd a bound may be refused in any way
       if (!(thrown instanceof RunvaultError) || signal.aborted) throw thrown;
       return undefined;
     }
@@ -389,7 +388,7 @@ function pageWalk(
     hasTwins: traits.map !== undefined && hasDerivedSeq(traits.map),
     isArrivalKept: traits.map !== undefined && hasDerivedSeq(traits.map) && traits.map.ties === "arrival",
     isOfThese: async (total) => {
-      // parts by a filter have to add up to what is counted
+      // parts by filter must add up to the total count
       if (filters.length > 0) return false;
       for (const side of ["from", "to"] as const) {
         if (bounds[side] === undefined) continue;
@@ -413,7 +412,7 @@ function pageWalk(
       await using page = await opened(call(1, {}));
       for await (const chunk of page.chunks()) page.rows.push(chunk);
       page.rows.end();
-      // one that ignores the limit cannot be asked that way
+      // a gateway that ignores the limit cannot be tested that way
       if (page.rows.rows === 1) requireNext(route, page, place);
       known.namesNext = true;
     },
@@ -421,8 +420,8 @@ function pageWalk(
 }
 
 /**
- * Whether what is asked for is closed: the run has ended, or the end that is sent, up to a unit later than the one that is
- * asked for, has passed, by the gateway's clock, which it tells in whole seconds, or by the one here.
+ * Whether the requested range is closed: the run has ended, or the end of the range has passed. The end as sent may be
+ * up to a unit later; it is compared with the gateway's clock, which has whole seconds, or with ours.
  */
 function isClosed(session: HttpSession, { parameters, times }: RestRoute, { run, to }: Asked): boolean {
   if (run.final === true) return true;
@@ -432,7 +431,7 @@ function isClosed(session: HttpSession, { parameters, times }: RestRoute, { run,
   return end <= BigInt(Date.now()) * 1_000_000n || end <= (session.now() ?? end - 1n);
 }
 
-/** Throws `not_a_gateway` where a page of one row out of several names no next one: nothing ever would be the next. */
+/** Throws `not_a_gateway` if a page of one row among several names no next one: nothing would ever follow. */
 function requireNext({ pages }: RestRoute, { headers, rows }: OpenPage, place: ErrorPlace): void {
   const isThere =
     pages.by === "link"

@@ -11,7 +11,7 @@ export const nsOfUnit: Readonly<Record<TimeUnit, bigint>> = {
   rfc3339: 1n,
 };
 
-/** The finest difference of two bounds, in nanoseconds. */
+/** The finest difference between two bounds, in nanoseconds. */
 export function stepOf({ unit, step }: RestRequest["times"]): bigint {
   return nsOfUnit[step ?? unit];
 }
@@ -28,25 +28,25 @@ export function boundText(ns: Nanoseconds, times: RestRequest["times"]): string 
   return `${most === 0 ? text.slice(0, -10) : text.slice(0, text.length - 9 + most)}Z`;
 }
 
-/** Bounds as a gateway takes them, and what has to be taken off its rows again. */
+/** Bounds as sent to a gateway, and what must be clipped from its rows. */
 export interface WrittenBounds {
   readonly from: string | undefined;
   readonly to: string | undefined;
-  /** Rows below `from` and not below this are the gateway's widening; undefined where it was asked for exactly `from`. */
+  /** Rows below `from` and not below this came from widening; undefined if exactly `from` was requested. */
   readonly clipFrom: ClipSide | undefined;
-  /** The same of rows from `to` on. */
+  /** The same for rows from `to` on. */
   readonly clipTo: ClipSide | undefined;
 }
 
-/** Rows between a bound and as far as they may lie beyond it; without an end, however far. */
+/** Rows between a bound and the widened one; without an end, any distance. */
 export interface ClipSide {
   readonly bound: Nanoseconds;
   readonly farthest: Nanoseconds | undefined;
 }
 
 /**
- * Writes bounds in a request's own unit. A bound that the unit cannot say is widened outwards, by less than a unit; one
- * that the request has no parameter for is not sent, and the rows beyond it come and are clipped however far they lie.
+ * Writes bounds in a request's own unit. A bound that the unit cannot express is widened by less than a unit. One
+ * without a parameter is not sent; the rows beyond it come and are clipped.
  */
 export function writeBounds(
   { parameters, times }: Pick<RestRequest, "parameters" | "times">,

@@ -9,7 +9,7 @@ import { methodPath, type RpcExchange } from "./rpc-exchange.ts";
 /** Unary Connect over HTTP/1.1. */
 export function connectExchange(session: HttpSession, rules: RpcRules): RpcExchange {
   const { headersTimeoutMs, documentTimeoutMs } = session.options;
-  // how long the client waits in all: whoever answers later answers nobody
+  // the client's total wait, after which an answer would have no reader
   const timeoutMs = timerMs(headersTimeoutMs + documentTimeoutMs);
   const headers = Object.fromEntries(requestHeader("unary", true, timeoutMs, undefined, false));
   return async (prefix, call, context, empty) => {
@@ -19,7 +19,7 @@ export function connectExchange(session: HttpSession, rules: RpcRules): RpcExcha
     try {
       if (answer.status === empty) {
         const { instance = "", run = "", table = "" } = place;
-        // no server that speaks Connect means an empty message by it
+        // no server that speaks Connect uses it for an empty message
         if (isTableName(table))
           session.noContent.note({ instanceId: instance, runId: run }, table, "nothing");
         return Buffer.alloc(0);

@@ -9,14 +9,14 @@ import { type OddRow, RowTranscoder, type WireColumn } from "../../row/wire/row-
 import { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import type { PageTranscoder } from "./page-reader.ts";
 
-/** How the rows of one table and run become canonical lines: straight from the wire, or as JSON that is then made so. */
+/** How rows of one table and run become canonical lines: directly from the wire, or by way of JSON. */
 export interface ForeignRows {
   readonly transcoder: PageTranscoder;
-  /** Undefined where what the transcoder makes is canonical. */
+  /** Undefined if the transcoder's output is already canonical. */
   readonly normaliser: RowNormaliser | undefined;
 }
 
-/** The shortest way from rows of this message to the table's lines. */
+/** The fastest way from rows of this message to the table's lines. */
 export function foreignRows(
   table: Table,
   map: RowMap | undefined,
@@ -39,7 +39,7 @@ function rowsByJson(
   onUnknownField: (path: readonly string[]) => void,
 ) {
   const read = planMessage(message);
-  // the profile was not loaded with such a message
+  // a profile with such a message would not have loaded
   if ("unreadable" in read) throw new RunvaultError("internal", `${message.typeName} cannot be read`);
   return {
     transcoder: new JsonTranscoder(read.plan),
@@ -47,7 +47,7 @@ function rowsByJson(
   };
 }
 
-/** Rows that the flat way has nothing for go the other way, one by one, which says what is wrong with them. */
+/** Rows that the direct way cannot handle go through JSON one by one, which says what is wrong with them. */
 function oddRows(byJson: () => ReturnType<typeof rowsByJson>): OddRow {
   let made: ReturnType<typeof rowsByJson> | undefined;
   return (index, start, end) => {
@@ -74,8 +74,8 @@ function ownNames({ columns }: Table): RowMap {
 }
 
 /**
- * Where each column comes from, where renames, fixed values, units of whole times and words of enums and bools alone make
- * the rows canonical: every field of the message is one column. Undefined where anything else is to be done.
+ * The source of each column, if renames, fixed values, units of whole times and words of enums and bools are enough to
+ * make rows canonical and every field of the message is a column. Otherwise undefined.
  */
 function flatColumns(
   table: Table,
@@ -95,7 +95,7 @@ function flatColumns(
     }
     columns.push(wire);
   }
-  // what no column takes goes into `extra`, which is made of JSON
+  // unknown fields go into `extra`, which is made from JSON
   return message.fields.every(({ number }) => taken.has(number)) ? columns : undefined;
 }
 
@@ -111,7 +111,7 @@ function wireColumn(column: Column, map: RowMap, message: DescMessage, run: RunR
     case "absent":
       return { text: emptyText(column) };
     case "constant":
-      // a double's spelling is for who makes doubles
+      // only the code for doubles knows their spelling
       return column.kind === "double" ? undefined : { text: inside(source.text) };
     case "field": {
       const { path, unit, words, optional } = source;
@@ -144,7 +144,7 @@ function wireColumn(column: Column, map: RowMap, message: DescMessage, run: RunR
 
 const zerosOf = { us: 3, ms: 6, s: 9 } as const;
 
-/** The inside of a JSON string for each number of an enum or a bool; undefined where the field is neither. */
+/** The inside of a JSON string for each number of an enum or bool; undefined for other fields. */
 function wordTexts(
   { kind }: Column,
   field: DescField,
@@ -158,7 +158,7 @@ function wordTexts(
   };
   if (field.fieldKind === "enum") {
     const named = new Map<number, string>();
-    // of several names for one number, the first
+    // the first of several names for one number
     for (const { number, name } of field.enum.values) if (!named.has(number)) named.set(number, name);
     for (const [number, name] of named) add(number, words === undefined ? name : textOf(name));
     return texts;
@@ -170,7 +170,7 @@ function wordTexts(
   return texts;
 }
 
-/** Whether the wire has just what the column takes; what is not on the wire has to be the column's empty value. */
+/** Whether the wire has exactly what the column takes; a missing value must be the column's empty value. */
 function isOwnType({ kind }: Column, field: DescField, optional: boolean): boolean {
   if (field.fieldKind !== "scalar") return false;
   const hasPresence = field.presence !== implicitPresence;

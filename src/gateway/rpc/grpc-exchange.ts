@@ -12,23 +12,23 @@ import { readRetryAfterMs } from "../http/retry-after.ts";
 import { refusalError } from "./rpc-error.ts";
 import { methodPath, type RpcCall, type RpcExchange } from "./rpc-exchange.ts";
 
-/** A flag that says whether the message is compressed, and its length. */
+/** A flag for compression, and the message's length. */
 const prefixBytes = 5;
 
 /**
- * Unary gRPC over HTTP/2. An answer is taken where its trailers have a `grpc-status` of 0 and its body is one message of
- * the length that it names, whole; without that status it was cut (`stream_cut`), whatever came before.
+ * Unary gRPC over HTTP/2. An answer is accepted if its trailers have `grpc-status` 0 and its body is one complete
+ * message of the stated length; without that status it was truncated (`stream_cut`), whatever came before.
  */
 export function grpcExchange(session: HttpSession, rules: RpcRules): RpcExchange {
   const { headersTimeoutMs, documentTimeoutMs, compressed } = session.options;
   const timeoutMs = timerMs(headersTimeoutMs + documentTimeoutMs);
   const headers = {
     "content-type": "application/grpc+proto",
-    // what the protocol asks of whoever takes trailers
+    // required by the protocol
     te: "trailers",
     "grpc-timeout": timeoutText(timeoutMs),
     "grpc-accept-encoding": (compressed ?? !session.address.loopback) ? "gzip,identity" : "identity",
-    // compressed as a message, never as an answer
+    // gRPC compresses messages, never the answer
     "accept-encoding": "identity",
   };
   const attempt: RpcExchange = async (prefix, call, context) => {
@@ -61,7 +61,7 @@ function timeoutText(ms: number): string {
   return ms < 100_000_000 ? `${ms}m` : `${Math.ceil(ms / 1000)}S`;
 }
 
-/** Throws for an answer that is none of gRPC: by its status, as a proxy in front of a gateway sends one. */
+/** Throws for an answer that is not gRPC, by its status, such as one from a proxy. */
 function requireGrpc(answer: Answer, place: ErrorPlace): void {
   const { status, headers } = answer;
   const isGrpc = /^application\/grpc(\+proto)?$/.test(mediaType(answer) ?? "");
@@ -69,7 +69,7 @@ function requireGrpc(answer: Answer, place: ErrorPlace): void {
   const byStatus = codeOfStatus(status);
   const code = byStatus === "refused" ? "not_a_gateway" : byStatus;
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
-  throw new RunvaultError(code, `the gateway answered ${status}, which is no answer of gRPC`, {
+  throw new RunvaultError(code, `the gateway answered HTTP ${status} instead of gRPC`, {
     place,
     status,
     hint:
@@ -79,7 +79,7 @@ function requireGrpc(answer: Answer, place: ErrorPlace): void {
   });
 }
 
-/** Throws unless the trailers say that the call went well; an answer without a body may have them for headers. */
+/** Throws unless the trailers report success; an answer without a body may have them as headers. */
 function requireOk(
   { headers, trailers }: Answer,
   bytes: Buffer,
@@ -126,7 +126,7 @@ function pushbackMs(trailers: AnswerHeaders): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** The server's words, percent-decoded; what is not so encoded is taken as it is. */
+/** The server's message, percent-decoded; invalid encoding is left as it is. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -135,7 +135,7 @@ function decoded(text: string): string {
   }
 }
 
-/** The one message of a body. Throws `stream_cut` where it is not whole, `refused` for an encoding that is not read. */
+/** The single message of a body. Throws `stream_cut` if it is incomplete, `refused` for an unsupported encoding. */
 async function messageIn(
   body: Buffer,
   encoding: string | undefined,

@@ -12,24 +12,24 @@ import type { PageSize } from "./page-size.ts";
 import type { RpcClient } from "./rpc-client.ts";
 import type { SeenPages } from "./seen-pages.ts";
 
-/** A page of rows, by how it is asked for. */
+/** How pages of rows are requested. */
 export interface PageSource {
   readonly table: Table;
   readonly method: Parameters<RpcClient["call"]>[0]["method"];
   readonly layout: PageLayout;
   readonly size: PageSize;
   readonly transcoder: PageTranscoder;
-  /** Knows the pages that came; of each reading its own. */
+  /** Remembers pages; each reading has its own. */
   readonly seen: SeenPages;
-  /** False where the gateway is not told how many rows a page may have. */
+  /** False if the request does not say how many rows a page may have. */
   readonly isSized?: boolean;
-  /** Bytes that no row on the wire is below. */
+  /** Fewest bytes of a row on the wire. */
   readonly leastRowBytes: number;
-  /** The request's bytes for a page of so many rows, from a token on. */
+  /** The request's bytes for a page of so many rows, after a token. */
   readonly request: (rows: number, token: string) => Uint8Array;
 }
 
-/** What makes lines of a page's rows: see RowTranscoder. */
+/** Makes lines of a page's rows: see RowTranscoder. */
 export type PageTranscoder = Pick<RowTranscoder, "transcode">;
 
 export interface PageReading {
@@ -38,33 +38,33 @@ export interface PageReading {
   readonly rules: RpcRules;
   readonly place: ErrorPlace;
   readonly signal: AbortSignal;
-  /** Most rows in all. */
+  /** Most rows in total. */
   readonly limit: number;
-  /** Most rows of one page; as many as fit unless said. */
+  /** Most rows of one page; by default as many as fit. */
   readonly pageRows?: number | undefined;
-  /** What all pages together are held to. */
+  /** The minimum rate for all pages together. */
   readonly rate: RowRate;
 }
 
-/** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
+/** Most consecutive pages without a row: a gateway may search a stretch without finding any. */
 const mostEmptyPages = 16;
 
 /**
- * A row alone may take this much: the longest line, its tags and its token. Where a page of one row is still over the
- * page limit, the limit is not what the gateway keeps to.
+ * Most bytes of a single row: the longest line, its tags and its token. If a page of one row is still over the page
+ * limit, the gateway does not keep to the limit.
  */
 const loneRowBytes = 17 * 1024 * 1024;
 
-/** Rows of a page that nobody could ask to be smaller: as many as make no more lines than the largest page that can be. */
+/** Most rows of a page whose size cannot be requested: no more lines than the largest possible page. */
 const mostUnsizedRows = 100_000;
 
 /**
- * The rows of a table, page by page, as canonical lines: the next page is on its way while one is read. Every page is
- * whole and read to its end before any of it is handed out, and is asked for again, by the same token, while it is not;
- * a page that is too large is asked for by half. Tokens end with the iteration.
+ * The rows of a table, page by page, as canonical lines; the next page is requested while one is read. Every page is
+ * read to its end before any of it is returned. An incomplete one is requested again with the same token, and one that
+ * is too large with half the rows. Tokens end with the iteration.
  *
- * Throws `stream_cut` where the pages stop making sense: one that came before, a token that leads to itself or is no
- * longer taken, nothing but empty ones. What was handed out is whole up to there, in key order.
+ * Throws `stream_cut` if the pages are inconsistent: a repeated page, a token that leads back or is no longer accepted,
+ * nothing but empty pages. Everything returned before that is complete, in key order.
  */
 export async function* readPages(
   source: PageSource,
@@ -83,13 +83,13 @@ export async function* readPages(
       const wanted = limit - out;
       const { nextToken } = page.index;
       const isLast = nextToken === "" || page.index.rows >= wanted;
-      // a token that was sent before would bring the same pages for ever
+      // repeating a token would return the same pages forever
       const leadsBack = nextToken === token || source.seen.hasToken(nextToken);
       const goesOn = !isLast && !leadsBack;
       using ahead = goesOn
         ? startAhead(signal, (own) => fetchPage(source, reading, nextToken, wanted - page.index.rows, own))
         : undefined;
-      // reading the page keeps the thread: the request for the next has to be on its way first
+      // reading the page blocks the thread, so the next request must be sent first
       if (ahead !== undefined) await letGoOut();
       const lines = page.lines ?? (await tryTranscode(source, page.index, wanted));
       if (lines instanceof RunvaultError) {
@@ -114,13 +114,13 @@ export async function* readPages(
   }
 }
 
-/** A page as it came; its lines where they were made already. */
+/** A page as it came; its lines if they were already made. */
 interface FetchedPage {
   readonly index: PageIndex;
   readonly lines?: PageLines;
 }
 
-/** One page, asked for until it is whole. */
+/** One page, requested until it is complete. */
 function fetchPage(
   source: PageSource,
   reading: PageReading,
@@ -136,7 +136,7 @@ function fetchPage(
   );
 }
 
-/** The same for a page whose rows could not be read, which was the first attempt: until they can. */
+/** The same for a page whose rows could not be read in the first attempt. */
 function fetchLines(
   source: PageSource,
   reading: PageReading,
@@ -158,8 +158,8 @@ function fetchLines(
 }
 
 /**
- * Asks for one page, with fewer rows while it is too large. Throws `limit_exceeded` where one row is. A refusal of more
- * rows than ever came is taken for one of their number first: only then for one of the token, or of the request.
+ * Requests one page, with fewer rows while it is too large. Throws `limit_exceeded` if a single row is. If more rows
+ * than ever before are refused, their number is blamed first, then the token or the request.
  */
 async function attemptPage(
   source: PageSource,
@@ -184,9 +184,9 @@ async function attemptPage(
       return index;
     } catch (thrown) {
       if (!(thrown instanceof RunvaultError)) throw thrown;
-      // the code that quotas have is also what some servers say of a page that they cannot send
+      // some servers use the code for quotas also for a page that they cannot send
       if (thrown.code === "rate_limited" && thrown.retryAfterMs === undefined) size.halve(rows);
-      // whether it is made or sent too slowly: of fewer rows it comes sooner
+      // made or sent too slowly: fewer rows come sooner
       if (thrown.code === "timeout") size.slowDown(rows);
       if (isRefusedArgument(thrown) && size.goBack(rows)) {
         refusedRows = rows;
@@ -198,7 +198,10 @@ async function attemptPage(
   }
 }
 
-/** Rows under another number would be taken for none: of a page without rows no unknown field may be as long as a row. */
+/**
+ * Rows under another field number would be overlooked: in a page without rows, no unknown field may be as long as a
+ * row.
+ */
 function judgePage(
   { rows, unknown }: PageIndex,
   { method, leastRowBytes }: PageSource,
@@ -218,18 +221,18 @@ function judgePage(
   );
 }
 
-/** Whether a page's request was refused for what it says: its token, its page size, or anything else in it. */
+/** Whether a page's request was refused for its contents: its token, page size, or anything else. */
 function isRefusedArgument({ code, status }: RunvaultError): boolean {
   return status === 400 && (code === "stream_cut" || code === "refused");
 }
 
-/** What may come whole when asked for again: also what did not decode, but not what a refused token was to bring. */
+/** Whether a new request may bring the complete page: also after a decoding error, but not after a refused token. */
 function canComeWhole({ code, retry, status }: RunvaultError): boolean {
   if (code === "malformed_row") return true;
   return retry === "again" && !(code === "stream_cut" && status !== undefined);
 }
 
-/** The page's lines, with turns of the event loop between their chunks. */
+/** The page's lines, with turns of the event loop between chunks. */
 async function transcode(source: PageSource, index: PageIndex, most: number): Promise<PageLines> {
   const turns = new Turns();
   const steps = source.transcoder.transcode(index, most);
@@ -254,7 +257,7 @@ async function tryTranscode(
   }
 }
 
-/** A page that is on its way while another is read; disposing gives it up. */
+/** A page that is requested while another is read; disposing cancels it. */
 interface PageAhead extends Disposable {
   readonly page: Promise<FetchedPage>;
 }
@@ -263,7 +266,7 @@ function startAhead(signal: AbortSignal, fetch: (signal: AbortSignal) => Promise
   const givingUp = new AbortController();
   const scope = openRequestScope([signal, givingUp.signal]);
   const page = fetch(scope.signal).finally(() => scope[Symbol.dispose]());
-  // it may fail while nobody waits for it yet, or any more
+  // it may fail before or after anyone waits for it
   page.catch(() => undefined);
   return {
     page,
@@ -271,7 +274,7 @@ function startAhead(signal: AbortSignal, fetch: (signal: AbortSignal) => Promise
   };
 }
 
-/** undici takes a turn of the event loop to end the answer before, and one to write a request; one more is for TLS. */
+/** undici needs a turn of the event loop to end the previous answer, one to write a request, and one for TLS. */
 const turnsToGoOut = 3;
 
 async function letGoOut(): Promise<void> {

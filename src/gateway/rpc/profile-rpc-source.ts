@@ -33,7 +33,7 @@ import { documentBytes } from "./rpc-documents.ts";
 import { methodPath } from "./rpc-exchange.ts";
 import { type SeenPages, seenByBytes } from "./seen-pages.ts";
 
-/** What a table's answers taught. */
+/** What a table's answers have shown. */
 interface Learnt extends FilterKnowledge {
   readonly size: PageSize;
 }
@@ -44,20 +44,20 @@ interface Reading {
   readonly rate: RowRate;
 }
 
-/** One answer's rows as they are asked for. */
+/** One answer's rows as requested. */
 interface Asked extends TimeBounds {
   readonly run: RunRef;
   readonly filters: readonly (readonly [FilterName, string])[];
 }
 
 /**
- * A gateway over RPC as a profile describes it, over connections that are another's to close. What the profile does not
- * name is not asked for: lists are what it gives by name then, documents and facts are null, rows `route_not_found`.
+ * A gateway over RPC as a profile describes it; someone else closes the connections. What the profile does not name is
+ * never requested: lists then come from the profile's `given`, documents and facts are null, rows `route_not_found`.
  *
- * `rows` throws `not_filtered` where the gateway gives rows of runs that cannot exist, and `stream_cut` where the pages
- * stop making sense.
+ * `rows` throws `not_filtered` if the gateway returns rows of runs that cannot exist, and `stream_cut` if the pages are
+ * inconsistent.
  *
- * `lists` are the gateway's over whichever transport, where this is not all of it.
+ * `lists` are the gateway's over any transport, if this one is not all of it.
  */
 export function profileRpcSource(
   session: HttpSession,
@@ -101,7 +101,7 @@ export function profileRpcSource(
         instance: request.places.instance?.join("."),
         place: placeOf(request, place),
       }),
-      // a message is one
+      // every message is a document
       check: () => {},
     },
     lists,
@@ -138,14 +138,14 @@ export function profileRpcSource(
         seen: seenByBytes(!hasDerivedSeq(route.map)),
         transcoder: rows.transcoder,
         isSized: route.places.limit !== undefined,
-        // a row may be as good as nothing here
+        // a row may be almost empty here
         leastRowBytes: 4,
         request: (limit, token) => messageOf(route, { ...run, bounds, filters, limit, token }, place),
       },
     };
   }
 
-  /** Rows as they come, page by page; ahead of the first ones it is shown that they are this run's alone. */
+  /** Rows as they come, page by page; before the first ones it is proven that they are this run's alone. */
   async function* pagedRows(
     table: Table,
     route: RpcRoute,
@@ -189,7 +189,7 @@ export function profileRpcSource(
     }
   }
 
-  /** The lines of one time, asked for by themselves. */
+  /** The lines of one time, requested separately. */
   async function linesAt(
     table: Table,
     route: RpcRoute,
@@ -235,7 +235,7 @@ export function profileRpcSource(
       const { instanceId, runId } = request;
       const asked = { run: { instanceId, runId }, filters, ...checkedBounds(request) };
       const { clipFrom, clipTo } = writeBounds(boundsForm(route), asked);
-      // of rows that are clipped from the front nobody knows how many there are
+      // the number of rows clipped from the front is unknown
       const limit = request.limit ?? Number.POSITIVE_INFINITY;
       const wanted = clipFrom === undefined ? limit : Number.POSITIVE_INFINITY;
       try {
@@ -250,7 +250,7 @@ export function profileRpcSource(
   };
 }
 
-/** The same memory of pages, which tells where each ends. */
+/** The same memory of pages, which also notes where each ends. */
 function watchingEnds(seen: SeenPages, ends: PageEnds): SeenPages {
   return {
     ...seen,
@@ -274,12 +274,12 @@ function messageOf(request: RpcRequest, values: RequestValues, place: ErrorPlace
   );
 }
 
-/** A request as the writer of bounds knows it. */
+/** A request in the form for writing bounds. */
 function boundsForm({ places, times }: RpcRequest): Parameters<typeof writeBounds>[0] {
   return { parameters: namesOf(places), times };
 }
 
-/** A request as the probe of filters knows it. */
+/** A request in the form for probing filters. */
 function probeForm({ method, places }: RpcRequest): FilterProbe["request"] {
   return { path: methodPath(method), parameters: namesOf(places) };
 }

@@ -14,15 +14,15 @@ import { keepOnce } from "../keep-once.ts";
 import { methodPath, type RpcCall, type RpcExchange } from "./rpc-exchange.ts";
 
 /**
- * Unary calls with binary protobuf over a gateway's connections, by requests of our own: so RPC has the timeouts,
- * proxies, certificates, retries and counts that REST has, and a page's bytes come as they are.
+ * Unary calls with binary protobuf over a gateway's connections. With our own requests, RPC has the same timeouts,
+ * proxies, certificates, retries and counts as REST, and a page's bytes arrive unchanged.
  */
 export class RpcClient {
   readonly #session: HttpSession;
   readonly #exchange: RpcExchange;
   readonly #prefix: (signal: AbortSignal) => Promise<string>;
 
-  /** `where` is the path that methods are below, or a method without fields that tells where they answer. */
+  /** `where` is the path below which methods are, or a method without fields that finds it out. */
   constructor(session: HttpSession, exchange: RpcExchange, where: string | DescMethodUnary) {
     this.#session = session;
     this.#exchange = exchange;
@@ -32,13 +32,16 @@ export class RpcClient {
 
   /**
    * Finds where HistoryService answers: under the base address, or else at the origin. Throws `route_not_found` or
-   * `not_a_gateway` where it does not, and whatever else keeps from knowing.
+   * `not_a_gateway` if nowhere, and any error that prevents finding out.
    */
   async find(signal: AbortSignal): Promise<void> {
     await this.#prefix(signal);
   }
 
-  /** One method's answer as its message. Throws as RPC errors go, `history_query_failed` for what does not decode. */
+  /**
+   * A method's answer as its message. Throws RPC errors, and `history_query_failed` for an answer that cannot be
+   * decoded.
+   */
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
@@ -47,7 +50,7 @@ export class RpcClient {
     return await this.document(method, toBinary(method.input, create(method.input, request)), context);
   }
 
-  /** The same of a request's bytes. */
+  /** The same for a request's bytes. */
   async document<O extends DescMessage>(
     method: DescMethodUnary<DescMessage, O>,
     request: Uint8Array,
@@ -56,7 +59,7 @@ export class RpcClient {
     return await this.#unary(await this.#prefix(context.signal), method, request, context);
   }
 
-  /** One attempt at a call, without retries: the answer's bytes; none for 204, as an empty message has none. */
+  /** One attempt at a call, without retries: the answer's bytes; none for 204, which means an empty message. */
   async call(call: RpcCall, context: RequestContext): Promise<Buffer> {
     return await this.#exchange(await this.#prefix(context.signal), call, context, 204);
   }
@@ -114,7 +117,7 @@ export class RpcClient {
   }
 }
 
-/** What the origin may say that is another application's, with a log-in of its own. */
+/** Codes that another application at the origin, with its own log-in, may return. */
 const closedDoors: ReadonlySet<ErrorCode> = new Set([
   "unauthenticated",
   "permission_denied",
@@ -122,7 +125,7 @@ const closedDoors: ReadonlySet<ErrorCode> = new Set([
   "refused",
 ]);
 
-/** Whether an error says that the interface asked for is not offered there, rather than out of reach or closed. */
+/** Whether an error means that this interface is not offered there, rather than unreachable or closed. */
 export function isNotThere(thrown: unknown): boolean {
   return (
     thrown instanceof RunvaultError && (thrown.code === "route_not_found" || thrown.code === "not_a_gateway")

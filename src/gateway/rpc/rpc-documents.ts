@@ -11,16 +11,16 @@ import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { RunvaultError } from "../../model/error.ts";
 
-/** Most fields of a message that the contract does not know, as for rows. */
+/** Most unknown fields of a message, as for rows. */
 const mostUnknown = 1000;
 
 /**
- * A message as the bytes that REST has for it, zero values present: what is archived of a run does not tell by which
- * transport it came. History routes have proto field names, control routes lower camel case;
- * messages of another contract have proto field names, and may hold what JSON writes as no object.
+ * A message as the bytes that REST would send, zero values present, so that archived documents do not depend on the
+ * transport. History routes use proto field names, control routes lower camel case; messages of another contract use
+ * proto field names and may be something other than a JSON object.
  *
- * A field that the contract does not know is kept as rows keep it: behind the others of its message, under `#` and its
- * number, with its bytes as they came (tag included, in base64). Throws `not_a_gateway` for more than a thousand of them.
+ * Unknown fields are kept as in rows: after the others of their message, under `#` and their number, with their
+ * original bytes (tag included, in base64). Throws `not_a_gateway` for more than a thousand of them.
  */
 export function documentBytes<Desc extends DescMessage>(
   schema: Desc,
@@ -34,7 +34,7 @@ export function documentBytes<Desc extends DescMessage>(
   return Buffer.from(JSON.stringify(json));
 }
 
-/** Writes the unknown fields of a message, and of those within it, into its JSON. */
+/** Adds the unknown fields of a message, and of nested ones, to its JSON. */
 function addUnknown(
   message: ReflectMessage,
   json: JsonValue | undefined,

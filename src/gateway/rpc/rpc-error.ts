@@ -10,16 +10,16 @@ import type { Answer } from "../http/answer.ts";
 import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "../http/error-answer.ts";
 import { readRetryAfterMs } from "../http/retry-after.ts";
 
-// what else answers in JSON, a REST route say, has no code at the top
+// other JSON answers, such as a REST route's, have no code at the top
 const connectShape = z.looseObject({ code: z.string() });
 
-/** What REST says by a status of its own; HTTP under Connect has 400 for these, as for requests that are wrong. */
+/** REST has its own status for these; Connect over HTTP uses 400, as for wrong requests. */
 const restStatus: Readonly<Record<string, number>> = { failed_precondition: 409, out_of_range: 413 };
 
 /**
- * An RPC answer that is not a success, as an error: by the history code in its details, else by its Connect code, else,
- * where the body is no Connect error, by its status; never by its message, which is shown alone. Where the request carried a page token that
- * is refused, `stream_cut`: what came before stands. Reads and closes the body.
+ * An unsuccessful RPC answer as an error: by the history code in its details, or else by its Connect code, or, without
+ * a Connect error, by its status. Its message is only shown. A refused page token is `stream_cut`: earlier rows stay
+ * valid. Reads and closes the body.
  */
 export async function errorFromRpcAnswer(
   answer: Answer,
@@ -34,7 +34,7 @@ export async function errorFromRpcAnswer(
   const details = { place, status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   if (error === undefined) {
     const byStatus = codeOfStatus(status);
-    // a redirect, or a refusal in another protocol's words: whoever speaks Connect says what it refuses
+    // a redirect, or a refusal in another protocol: Connect servers say what they refuse
     const code = byStatus === "refused" ? "not_a_gateway" : byStatus;
     return new RunvaultError(code, `the gateway answered ${status}, without a Connect error`, {
       ...details,
@@ -53,14 +53,14 @@ export async function errorFromRpcAnswer(
   );
 }
 
-/** How a call was refused, by whichever protocol. */
+/** A refused call, in either protocol. */
 export interface Refusal {
   readonly code: Code;
   /** The server's own words. */
   readonly said: string;
   readonly historyCode: string | undefined;
   readonly retryAfterMs: number | undefined;
-  /** As Connect has it for the code. */
+  /** Connect's HTTP status for the code. */
   readonly httpStatus: number;
 }
 
@@ -82,11 +82,11 @@ export function refusalError(
   const details = { place, status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   const connectCode = codeToString(rpcCode);
   const isKnown = historyCode !== undefined && Object.hasOwn(rules.historyCodes, historyCode);
-  // only codes that the contract knows are shown: any other may be anything
+  // only codes of the contract are shown: others may be anything
   const names = isKnown ? `${connectCode} ${historyCode}` : connectCode;
   const shown = names + operatorText({ message: said }, scrubber);
   const code = (isKnown ? rules.historyCodes[historyCode] : rules.codes[connectCode]) ?? "server_error";
-  // a history code that says more than that the request is wrong is about something else than the token
+  // a history code more specific than a wrong request is not about the token
   if (withToken && rules.tokenRefusals.has(connectCode) && (!isKnown || code === "refused")) {
     return new RunvaultError(
       "stream_cut",
@@ -102,14 +102,14 @@ export function refusalError(
   });
 }
 
-/** The error in a Connect body; undefined where the body is none. */
+/** The error in a Connect body; undefined if there is none. */
 function connectErrorOf(json: unknown, status: number): ConnectError | undefined {
   if (!connectShape.safeParse(json).success) return undefined;
   const fallback = new ConnectError(`HTTP ${status}`, codeFromHttpStatus(status));
   try {
     return errorFromJson(json as Parameters<typeof errorFromJson>[0], undefined, fallback);
   } catch {
-    // a code beside a message or details that are none: throws the fallback, which is not what came
+    // an invalid message or details beside a code: this throws the fallback, which did not come from the gateway
     return undefined;
   }
 }

@@ -10,13 +10,13 @@ export interface RpcCall {
   readonly withToken: boolean;
   /** An answer longer than this is `limit_exceeded`. */
   readonly mostBytes: number;
-  /** What the answer is held to where it is a page of rows. */
+  /** The minimum rate, if the answer is a page of rows. */
   readonly rate?: RowRate;
 }
 
 /**
- * One attempt at a call, below a path, without retries: the bytes of its answer's message. Where HTTP answers `empty`,
- * there are none, as an empty message has none.
+ * One attempt at a call, below a path, without retries: the bytes of its answer's message. For the HTTP status `empty`
+ * there are none, as for an empty message.
  */
 export type RpcExchange = (
   prefix: string,

@@ -30,9 +30,9 @@ import { methodPath } from "./rpc-exchange.ts";
 import { seenByKey } from "./seen-pages.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
-/** A gateway over RPC, over connections that are another's to close. */
+/** A gateway over RPC whose connections someone else closes. */
 export interface RpcSource extends GatewaySource {
-  /** Throws `route_not_found` or `not_a_gateway` where HistoryService answers neither under the base nor at the origin. */
+  /** Throws `route_not_found` or `not_a_gateway` if HistoryService answers neither under the base nor at the origin. */
   find(signal: AbortSignal): Promise<void>;
 }
 
@@ -49,13 +49,13 @@ export function openRpcGateway(options: GatewayOptions, contract: RpcContract = 
   return { ...source, [Symbol.asyncDispose]: () => session[Symbol.asyncDispose]() };
 }
 
-/** The same over connections that are another's to close. */
+/** The same over connections that someone else closes. */
 export function rpcSource(session: HttpSession, contract: RpcContract): RpcSource {
   const { address } = session;
   const { methods } = contract;
   const client = new RpcClient(session, connectExchange(session, contract), methods.datasource);
   const learnt = new Map<TableName, Pick<PageSource, "size" | "transcoder">>();
-  /** Tables whose own method the gateway does not have. */
+  /** Tables for which the gateway lacks its own method. */
   const previewed = new Set<TableName>();
 
   const placeOf = (method: DescMethodUnary, place: ErrorPlace): ErrorPlace => ({
@@ -123,7 +123,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
         );
       case "summary":
         return await ask(methods.summary, run, place, signal, ({ summary }, here) => {
-          // an id that is left out is empty here
+          // a missing id is empty here
           const names = (id: string | undefined, wanted: string) => id === "" || id === wanted;
           if (!names(summary?.instanceId, instanceId) || !names(summary?.runId, runId)) {
             throw otherThanAsked(here, {
@@ -162,7 +162,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
       layout: pageLayout(table, method.output),
       ...kept,
       seen: seenByKey(),
-      // each row has both ids in it, with a tag and a length
+      // each row contains both ids, each with a tag and a length
       leastRowBytes: Buffer.byteLength(request.instanceId) + Buffer.byteLength(request.runId) + 4,
       request: (pageSize, pageToken) =>
         toBinary(method.input, create(method.input, { ...named, selection, pageSize, pageToken })),
@@ -243,11 +243,11 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
   };
 }
 
-/** Answers about an instance that the control plane has not, or has not at all. */
+/** Codes for an instance that the control plane does not have, or if there is no control plane. */
 const notInstances: readonly ErrorCode[] = [...absentCodes, "instance_not_found", "resource_not_found"];
 
 function bounds(asked: TimeBounds): TimeBounds {
-  // both zero is the whole run in this interface; an empty window is empty wherever it lies
+  // in this interface two zeros mean the whole run; an empty window is empty wherever it lies
   if (asked.from === 0n && asked.to === 0n) return { from: 1n, to: 1n };
   return checkedBounds(asked);
 }

@@ -11,9 +11,9 @@ export interface SeenPages {
 }
 
 /**
- * Pages told apart by their first key, which no two rows share: one that begins as the first or the one before did is
- * that page. Rows that are merely out of order go through, for their reader to see: a cut here would have it ask again
- * from behind them.
+ * Identifies pages by their first key, which is unique: a page that begins like the first or the previous one repeats
+ * it. Rows that are merely out of order pass, for their reader to see: an error here would only make it ask again from
+ * after them.
  */
 export function seenByKey(): SeenPages {
   let start: WireKey | undefined;
@@ -29,12 +29,12 @@ export function seenByKey(): SeenPages {
   };
 }
 
-/** Pages of rows that are all one and the same: more of them than any run has. */
+/** Most pages of a single repeated row: more than any run has. */
 const mostPagesOfOneRow = 1000;
 
 /**
- * Pages told apart by their bytes: a page that came before is that page. Where rows have no number two may be equal, and
- * a page whose rows are all the same row may come again as often as there are equal ones.
+ * Identifies pages by their bytes. Rows without numbers may be equal, so a page whose rows are all the same may repeat
+ * as often as there are such rows.
  */
 export function seenByBytes(areNumbered: boolean): SeenPages {
   const pages = new BoundedSet();
@@ -79,7 +79,7 @@ class BoundedSet {
     return this.#marks.has(mark);
   }
 
-  /** False where it was there. */
+  /** False if it was there. */
   add(mark: string): boolean {
     if (this.#marks.has(mark)) return false;
     if (this.#marks.size < mostMarks) this.#marks.add(mark);

@@ -11,7 +11,7 @@ export interface UnknownSeen {
   readonly fields: readonly string[];
   /** Those of them that may hold what is needed. */
   readonly candidates: readonly string[];
-  /** A needed field that is empty beside them; undefined where all are filled. */
+  /** A needed field that is empty beside them; undefined if all are filled. */
   readonly empty: string | undefined;
 }
 

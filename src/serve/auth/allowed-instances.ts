@@ -4,8 +4,8 @@ import { delegatingSource } from "../history/delegating-source.ts";
 import { mayAsk } from "./request-scope.ts";
 
 /**
- * A source whose list of instances has only those that the request being answered may ask for. Requests that name an
- * instance are checked where they come in.
+ * A source that lists only instances that the current request may see. Requests that name an instance are checked on
+ * arrival.
  */
 export function allowedSource(source: HistorySource): HistorySource {
   return {
@@ -15,7 +15,7 @@ export function allowedSource(source: HistorySource): HistorySource {
   };
 }
 
-/** The same of a control plane; nor does its doctor tell of other instances. */
+/** The same for a control plane, including its doctor. */
 export function allowedControl(control: ControlPlane): ControlPlane {
   return {
     kind: control.kind,
@@ -41,7 +41,7 @@ async function allowedRuns(control: ControlPlane): Promise<KeptRuns> {
   return { states, runs: runs.filter(({ instanceId }) => mayAsk(instanceId)) };
 }
 
-/** Without the troubles of other instances: what only these have trouble with has passed. */
+/** Without the troubles of other instances: a check that fails only for them passes. */
 function allowedChecks(checks: readonly DoctorCheck[]): DoctorCheck[] {
   return [...Map.groupBy(checks, ({ name }) => name)].flatMap(([name, found]) => {
     const own = found.filter(({ instanceId }) => instanceId === undefined || mayAsk(instanceId));

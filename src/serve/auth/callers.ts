@@ -14,8 +14,8 @@ declare module "fastify" {
 }
 
 /**
- * Finds out whose each request is, and keeps that at hand while it is answered. Without tokens anyone's is, if it names
- * one of our hosts.
+ * Identifies the caller of each request and keeps that available while it is answered. Without tokens, anyone is a
+ * caller if the request names one of our hosts.
  */
 export function scopeRequests(
   app: FastifyInstance,
@@ -32,14 +32,16 @@ export function scopeRequests(
     };
     requestScope.run(request.scope, done);
   });
-  // a body is read in the events of its socket, which know of no request
+  // a body is read in events of its socket, which have no request context
   app.addHook("preValidation", (request, _reply, done) => {
     if (request.scope === null) done();
     else requestScope.run(request.scope, done);
   });
 }
 
-/** Refuses requests that name no host of ours, but for calls, which do so themselves, and routes that answer all hosts. */
+/**
+ * Refuses requests for foreign hosts, except for calls, which check that themselves, and routes that answer all hosts.
+ */
 export function refuseOtherHosts(app: FastifyInstance, isCall: (request: FastifyRequest) => boolean): void {
   app.addHook("onRequest", async (request) => {
     const refusal = request.scope?.refusal;
@@ -48,7 +50,10 @@ export function refuseOtherHosts(app: FastifyInstance, isCall: (request: Fastify
   });
 }
 
-/** Refuses requests without a token, and those about instances that are not the token's; but for calls, which do so themselves. */
+/**
+ * Refuses requests without a token, and those about instances outside of the token's; except for calls, which check
+ * that themselves.
+ */
 export function refuseOthers(app: FastifyInstance, isCall: (request: FastifyRequest) => boolean): void {
   app.addHook("onRequest", async (request) => {
     if (isCall(request)) return;
@@ -57,7 +62,7 @@ export function refuseOthers(app: FastifyInstance, isCall: (request: FastifyRequ
   });
 }
 
-/** Every instance that a request over REST names, in its path or its query. */
+/** Every instance that a REST request names, in its path or query. */
 function namedInstances(request: FastifyRequest): string[] {
   const { id } = request.params as { readonly id?: string };
   const { instance } = givenQueryOf(request);

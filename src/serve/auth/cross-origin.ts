@@ -5,7 +5,7 @@ import { withheldHeader } from "../files/files-routes.ts";
 import { rowCountHeader, setAsideHeader } from "../history/history-routes.ts";
 
 const methods = "GET, HEAD, POST";
-// besides its own, what Connect and gRPC-Web clients in a page send and read
+// its own headers, and those that Connect and gRPC-Web clients in a page send and read
 const asked = ["authorization", "accept", ...rangeHeaders.asked];
 const headers = [...asked, ...cors.allowedHeaders].join(", ");
 const counts = [rowCountHeader, setAsideHeader, withheldHeader];
@@ -14,15 +14,15 @@ const exposed = [...own, ...cors.exposedHeaders].join(", ");
 const keptSeconds = "3600";
 
 /**
- * Lets pages of the origins named read the answers, and answers their preflight requests, which carry no token. Other
- * origins get no header, which is how a browser is told no. To be added ahead of what refuses requests, so that such a
- * page sees refusals too.
+ * Lets pages of the named origins read answers, and answers their preflight requests, which carry no token. Other
+ * origins get no header, which makes a browser refuse. Add it before anything that refuses requests, so that pages see
+ * refusals too.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   const allowed = new Set(origins);
   app.addHook("onRequest", async (request, reply) => {
     const { origin } = request.headers;
-    // on the response itself: answers that are written past fastify have them too
+    // on the response itself, so that answers written past fastify have them too
     const set = (name: string, value: string) => reply.raw.setHeader(name, value);
     set("vary", "origin");
     if (origin === undefined || !allowed.has(origin)) return;

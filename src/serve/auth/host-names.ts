@@ -6,24 +6,27 @@ import { domainToASCII } from "node:url";
 import { RunvaultError } from "../../model/error.ts";
 
 /**
- * The host names that a server without tokens answers to: those that no page of somebody else can make a browser send.
- * A page of evil.example may let that name point at this machine once it is loaded, and then reads what its own origin
- * answers (DNS rebinding); but its requests carry the name. IP addresses are no names; `localhost` and names without a
- * dot are resolved where the browser is; all others are to be named.
+ * The host names that a server without tokens answers: those that no foreign page can make a browser send. A page of
+ * evil.example may let that name point at this machine after loading, and then read what its own origin answers (DNS
+ * rebinding); but its requests carry that name. IP addresses are not names; `localhost` and names without a dot resolve
+ * on the browser's side; all others must be listed.
  */
 export class HostNames {
   readonly #names: ReadonlySet<string>;
-  /** Of names below them, each with its leading dot. */
+  /** Suffixes with their leading dot. */
   readonly #endings: readonly string[];
 
-  /** `given` are names or, as `*.svc.cluster.local`, all names below one. Those that `hostPattern` refuses never match. */
+  /**
+   * `given` are names or, like `*.svc.cluster.local`, all names below one. Those that `hostPattern` refuses never
+   * match.
+   */
   constructor(given: readonly string[], own: readonly string[] = ownHostNames()) {
     const patterns = [...given, ...own].map(hostPattern).filter((pattern) => pattern !== null);
     this.#names = new Set(patterns.filter((pattern) => !pattern.startsWith("*")));
     this.#endings = patterns.filter((pattern) => pattern.startsWith("*")).map((pattern) => pattern.slice(1));
   }
 
-  /** Whether a Host header, or an authority as HTTP/2 and request targets have it, names this server. */
+  /** Whether a Host header, or an authority in HTTP/2 or a request target, names this server. */
   answers(authority: string): boolean {
     const [, bracketed, plain = ""] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(authority) ?? [];
     if (bracketed !== undefined) return isIPv6(bracketed);
@@ -33,10 +36,10 @@ export class HostNames {
     return this.#names.has(name) || this.#endings.some((ending) => name.endsWith(ending));
   }
 
-  /** Why a request is not answered; undefined where it is to be. What proxies say of the host never counts. */
+  /** Why a request is refused; undefined if it is not. Proxy headers about the host never count. */
   refusal(request: Pick<IncomingMessage, "rawHeaders" | "url">): RunvaultError | undefined {
     const hosts = headerLines(request, "host");
-    // each reader of such a request might believe another one
+    // different readers of such a request might believe different ones
     if (hosts.length > 1)
       return new RunvaultError("invalid_argument", "the request has several Host headers");
     const target = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(request.url ?? "")?.slice(1) ?? [];
@@ -51,7 +54,7 @@ export class HostNames {
     );
   }
 
-  /** The names beyond those without a dot, in words for people. */
+  /** The names besides those without a dot, in words. */
   toString(): string {
     const dotted = [...this.#names].filter((name) => name.includes(".") && !isAddress(name));
     const others = [...dotted, ...this.#endings.map((ending) => `*${ending}`)];
@@ -60,8 +63,8 @@ export class HostNames {
 }
 
 /**
- * A name to answer to as it is compared: in lower case, without a trailing dot, in its ASCII form, `*.` ahead of it for
- * all names below it; null where it is none.
+ * A name in the form for comparisons: lower case, ASCII, without a trailing dot, with `*.` for all names below it; null
+ * if it is invalid.
  */
 export function hostPattern(text: string): string | null {
   const [, star = "", given = ""] = /^(\*\.)?(.*)$/s.exec(text.trim()) ?? [];
@@ -69,13 +72,13 @@ export function hostPattern(text: string): string | null {
   return name === null || (star !== "" && isAddress(name)) ? null : star + name;
 }
 
-/** In lower case and without a trailing dot; null for what is no name of a host. */
+/** In lower case and without a trailing dot; null if it is not a host name. */
 function normalName(text: string): string | null {
   const name = text.toLowerCase().replace(/\.$/, "");
   return /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/.test(name) ? name : null;
 }
 
-/** An IPv4 address in any form that browsers take for one, such as 127.0.0.1, 127.1 and 0x7f000001. */
+/** An IPv4 address in any form that browsers accept, such as 127.0.0.1, 127.1 and 0x7f000001. */
 function isAddress(name: string): boolean {
   return isIPv4(URL.parse(`http://${name}/`)?.hostname ?? "");
 }
@@ -86,7 +89,7 @@ function headerLines({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">, wanted
   );
 }
 
-/** The machine's name, and what /etc/hosts calls it besides: its fully qualified name, where that is known. */
+/** The machine's name and its aliases in /etc/hosts, such as its fully qualified name. */
 export function ownHostNames(hostsFile = "/etc/hosts", name = hostname()): string[] {
   return [name, ...linesOf(hostsFile).flatMap((names) => (names.includes(name) ? names : []))];
 }
@@ -96,7 +99,7 @@ function linesOf(hostsFile: string): string[][] {
     const lines = readFileSync(hostsFile, "utf8").split("\n");
     return lines.map((line) => line.replace(/#.*/, "").trim().split(/\s+/).slice(1));
   } catch {
-    // without it the machine has one name
+    // then the machine has only one name
     return [];
   }
 }

@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { RunvaultError } from "../../model/error.ts";
 import type { Caller } from "./token-list.ts";
 
-/** What is known of a request from its head on. */
+/** What is known about a request from its head on. */
 export interface RequestScope {
   /** Null until a valid token is shown: only the routes that refuse such a request see it. */
   readonly caller: Caller | null;
-  /** Why it is not answered, whoever sends it, but by routes that answer all hosts. */
+  /** Why it is refused, whoever sends it; routes that answer all hosts ignore this. */
   readonly refusal: RunvaultError | undefined;
   /** Address that the request came from. */
   readonly client: string;
@@ -14,17 +14,15 @@ export interface RequestScope {
   readonly startedMs: number;
 }
 
-/** The request that is being answered, wherever in answering it the code is. */
+/** The current request, available anywhere in the code that answers it. */
 export const requestScope = new AsyncLocalStorage<RequestScope>();
 
-/**
- * Whether the request that is being answered may see an instance; without a request, nobody asks and nothing is shown.
- */
+/** Whether the current request may see an instance; false without a request. */
 export function mayAsk(instanceId: string): boolean {
   return requestScope.getStore()?.caller?.allows(instanceId) === true;
 }
 
-/** Throws `permission_denied`, whether or not there is such an instance. */
+/** Throws `permission_denied`, whether or not such an instance exists. */
 export function refuseUnlessAllowed(caller: Caller, instanceId: string): void {
   if (caller.allows(instanceId)) return;
   throw new RunvaultError(

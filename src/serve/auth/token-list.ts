@@ -3,21 +3,21 @@ import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
 import { parseJson } from "../../model/outside-json.ts";
 
-/** Whoever sends a request. */
+/** The sender of a request. */
 export interface Caller {
-  /** Of its token; empty where nobody is asked for one. */
+  /** Of its token; empty if none is required. */
   readonly name: string;
   allows(instanceId: string): boolean;
 }
 
-/** Where no token is wanted. */
+/** Any caller, if no token is required. */
 export const anyone: Caller = { name: "", allows: () => true };
 
-/** Stands for all instances. */
+/** Means all instances. */
 const everyInstance = "*";
-/** A digest without salt is safe for what nobody can guess; shorter ones are passwords. */
+/** An unsalted digest is safe for a text that cannot be guessed; shorter ones are passwords. */
 const leastTokenLength = 20;
-/** What a tool makes of a token that never reached it; nobody has such a token. */
+/** The digest of an empty token, from a tool that received nothing. */
 const emptyDigest = hex("");
 
 const entrySchema = z.strictObject({
@@ -27,7 +27,7 @@ const entrySchema = z.strictObject({
 });
 type Entry = z.infer<typeof entrySchema>;
 
-/** Tokens that a server takes, known by their digests alone. */
+/** The tokens that a server accepts, known only by their digests. */
 export class TokenList {
   #entries: readonly { readonly digest: Buffer; readonly caller: Caller }[];
 
@@ -39,14 +39,14 @@ export class TokenList {
     });
   }
 
-  /** One token that may do everything. */
+  /** A single token that may do everything. */
   static single(token: string): TokenList {
     return new TokenList([{ name: "token", sha256: hex(token), instances: [everyInstance] }]);
   }
 
   /**
-   * Reads a tokens file: a JSON object a line, as `tokenLine` makes them; empty lines and lines that begin with # are
-   * left out. Throws `invalid_argument` with the line.
+   * Parses a tokens file: one JSON object per line, as from `tokenLine`; empty lines and lines that begin with # are
+   * skipped. Throws `invalid_argument` with the line.
    */
   static parse(text: string, file: string): TokenList {
     const entries: Entry[] = [];
@@ -75,26 +75,26 @@ export class TokenList {
     throw new RunvaultError("invalid_argument", "the tokens file has no tokens", { place: { file } });
   }
 
-  /** Takes the tokens of another list from now on, in place of its own. */
+  /** Replaces its tokens with another list's. */
   become(other: TokenList): void {
     this.#entries = other.#entries;
   }
 
-  /** Whose token an Authorization header carries; null where it carries none of them. */
+  /** The caller of an Authorization header; null if it has no valid token. */
   caller(header: string | null | undefined): Caller | null {
     const given = /^bearer (.+)$/i.exec(header ?? "")?.[1];
     if (given === undefined) return null;
     const digest = createHash("sha256").update(given).digest();
     let found: Caller | null = null;
-    // every one is compared, so that the time it takes says nothing
+    // all are compared, so that the time reveals nothing
     for (const entry of this.#entries) if (timingSafeEqual(digest, entry.digest)) found = entry.caller;
     return found;
   }
 }
 
 /**
- * The line of a tokens file for a token: its name, its digest, and the instances it may ask for, `*` being all. Throws
- * `invalid_argument` where the token could be guessed, or does not fit a header.
+ * A line for a tokens file: the token's name, its digest, and its instances, `*` for all. Throws `invalid_argument` if
+ * the token could be guessed, or does not fit a header.
  */
 export function tokenLine(token: string, name: string, instances: readonly string[]): string {
   if (token.length < leastTokenLength || !/^[\x21-\x7e]+$/.test(token)) {
@@ -116,7 +116,7 @@ function parsedJson(line: string): unknown {
   try {
     return parseJson(line);
   } catch {
-    // the caller says so, with the line
+    // the caller reports it with the line
     return undefined;
   }
 }

@@ -14,18 +14,18 @@ import type { HistorySource } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
 import { messageOnWire } from "../envelope.ts";
 
-/** The process serves: that is all it says. */
+/** The process serves requests; nothing else is checked. */
 export function health(): MessageInitShape<typeof GetHealthResponseSchema> {
   return { status: "SERVING", tsNow: wallClock() };
 }
 
-/** The checks of what the service depends on. A failed check is an answer, not an error. */
+/** Checks of what the service depends on. A failed check is an answer, not an error. */
 export async function doctorReport(
   control: ControlPlane,
   source: HistorySource,
 ): Promise<MessageInitShape<typeof RunDoctorResponseSchema> & { readonly ok: boolean }> {
   const [{ reachable, message }, trouble] = await Promise.all([control.daemon(), historyTrouble(source)]);
-  // of a plane out of reach nothing more can be told
+  // an unreachable plane can report nothing else
   const more = reachable ? ((await control.checks?.()) ?? []) : [];
   const checks = [
     { name: "control_plane", ok: reachable, message },

@@ -23,12 +23,12 @@ import { type ParameterName, queryOf } from "../route-doc.ts";
 import { doctorReport, health, instanceMessage, inventory } from "./control-documents.ts";
 
 export interface ControlRoutesOptions {
-  /** Where it is missing only /health answers: there is nothing to control. */
+  /** Without it only /health answers: there is nothing to control. */
   readonly control: ControlPlane | undefined;
   readonly source: HistorySource;
 }
 
-/** A route that answers a message. */
+/** A route that answers with a message. */
 const doc = (
   summary: string,
   query: readonly ParameterName[],
@@ -36,9 +36,9 @@ const doc = (
   statuses: readonly number[] = [200],
 ): FastifyContextConfig => ({ doc: { summary, query, answer: { message, statuses } } });
 
-/** /health, and where there is a control plane /doctor, the inventory, and what instances report of themselves. */
+/** /health and, with a control plane, /doctor, the inventory, and what instances report. */
 export function controlRoutes(app: FastifyInstance, { control, source }: ControlRoutesOptions): void {
-  // asked by what watches over processes, under whatever name it has for them
+  // for process supervisors, under the usual names
   app.get(
     "/health",
     {

@@ -17,7 +17,7 @@ import { doctorReport, health, historyTrouble, instanceMessage, inventory } from
 import { tailOf } from "./log-routes.ts";
 
 export interface GatewayServiceOptions {
-  /** Without it there is nothing for the doctor to check: RunDoctor is unimplemented, as it is no route on REST. */
+  /** Without it the doctor has nothing to check: RunDoctor is unimplemented, as its REST route does not exist. */
   readonly control: ControlPlane | undefined;
   readonly source: HistorySource;
   readonly name: string;
@@ -25,7 +25,7 @@ export interface GatewayServiceOptions {
   readonly features: readonly string[];
 }
 
-/** GatewayService: what this is, and that it serves. */
+/** GatewayService: identifies the service, and reports its health. */
 export function gatewayService(options: GatewayServiceOptions): Partial<ServiceImpl<typeof GatewayService>> {
   const { control, source, name, version, features } = options;
   const tsStarted = wallClock();
@@ -58,7 +58,7 @@ export function instanceService(control: ControlPlane): ServiceImpl<typeof Insta
   };
 }
 
-/** RuntimeService: what an instance reports of itself. */
+/** RuntimeService: what an instance reports about itself. */
 export function runtimeService(control: ControlPlane): ServiceImpl<typeof RuntimeService> {
   return {
     getStatus: ({ instanceId }) => control.status(requiredId("instance_id", instanceId)),
@@ -67,7 +67,7 @@ export function runtimeService(control: ControlPlane): ServiceImpl<typeof Runtim
   };
 }
 
-/** DiscoveryService: where the metrics are, at the address that `address` gives for a request's Host. */
+/** DiscoveryService: the addresses of metrics, as reachable by a request's Host, from `address`. */
 export function discoveryService(
   control: ControlPlane | undefined,
   address: (host: string) => string,
@@ -91,11 +91,11 @@ export function discoveryService(
 export interface DatasourceServiceOptions {
   readonly control: ControlPlane | undefined;
   readonly source: HistorySource;
-  /** What the history is built on. */
+  /** The kind of store behind the history. */
   readonly kind: string;
 }
 
-/** DatasourceService: what is behind the service, and whether it answers. */
+/** DatasourceService: the data source, and whether it answers. */
 export function datasourceService(options: DatasourceServiceOptions): ServiceImpl<typeof DatasourceService> {
   const { control, source, kind } = options;
   return {

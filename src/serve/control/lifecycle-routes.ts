@@ -7,9 +7,12 @@ import { queryOf } from "../route-doc.ts";
 
 const actions = ["start", "stop", "restart"] as const;
 
-/** POST start, stop and restart of an instance, each accepted with 202. A body is refused: the interface has none. */
+/**
+ * POST start, stop and restart of an instance, each accepted with 202. The interface has no request body, so one is
+ * refused.
+ */
 export function lifecycleRoutes(app: FastifyInstance, control: ControlPlane): void {
-  // clients that always name a content type, and send nothing, are fine
+  // clients that always send a content type but no body are fine
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: 1024 }, (_request, body, done) => {
     if (body.length === 0) done(null);

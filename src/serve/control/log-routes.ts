@@ -9,7 +9,7 @@ import { pathOf } from "../http/request-target.ts";
 import type { RequestLogEntry } from "../monitoring/request-log.ts";
 import { queryOf } from "../route-doc.ts";
 
-/** As the contract says of GetLogsRequest.tail. */
+/** From the contract of GetLogsRequest.tail. */
 export const mostLogLines = 10_000;
 const usualLogLines = 100;
 
@@ -20,14 +20,12 @@ export interface LogRoutesOptions {
   readonly onError: (error: RunvaultError) => void;
 }
 
-/** Each follower looks at the log again and again. */
+/** Each follower polls the log. */
 const mostFollowers = 64;
 
 const contentType = "text/plain; charset=utf-8";
 
-/**
- * The last lines of an instance's log as text and, with `follow`, those to come until the client or the server goes.
- */
+/** The last lines of an instance's log as text and, with `follow`, new ones until the client or server leaves. */
 export function logRoutes(app: FastifyInstance, options: LogRoutesOptions): void {
   const { control } = options;
   const doc = {
@@ -40,7 +38,7 @@ export function logRoutes(app: FastifyInstance, options: LogRoutesOptions): void
     const tail = parseTail(query.tail);
     const { id } = request.params;
     const isFollowed = parseFollow(query.follow);
-    // whoever asks for the head alone follows nothing
+    // a HEAD request follows nothing
     if (!isFollowed || request.method === "HEAD") {
       return reply.type(contentType).send(textOf(await control.log(id, tail)));
     }
@@ -76,7 +74,7 @@ async function follow(
     }
     if (response.destroyed) ending = "left";
   } catch (error) {
-    // a log that breaks is cut, so that nobody takes it for ended
+    // a failing log is cut, so that it does not look complete
     ending = "cut";
     onError(RunvaultError.from(error));
   }
@@ -111,7 +109,7 @@ function parseTail(text: string | undefined): number {
   return tailOf(Number(text));
 }
 
-/** The lines that a number asks for: 0 is the usual number. Throws `limit_exceeded`. */
+/** The number of lines requested; 0 means the default. Throws `limit_exceeded`. */
 export function tailOf(tail: number): number {
   if (tail > mostLogLines) {
     throw new RunvaultError("limit_exceeded", `tail must be at most ${mostLogLines}, not ${tail}`, {

@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** What of a file is asked for: the bytes from `from` to `to`, excluded. */
+/** The requested part of a file: bytes `from` to `to`, exclusive. */
 export interface FileRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** Headers of requests for parts of a file, and of their answers, that pages of another origin may use. */
+/** Headers of range requests and their answers that pages of other origins may use. */
 export const rangeHeaders = {
   asked: ["range", "if-range", "if-match", "if-none-match"],
   answered: ["accept-ranges", "content-range", "etag"],
 } as const;
 
 /**
- * How a request for a file is answered, by RFC 9110: 200 with all of it, 206 with a range, 304 to clients that have it, 412 where
- * it is another than the one wanted, 416 where the range has nothing of it. Several ranges are answered with all of it,
- * as is a range of a unit or form that nobody knows. Ranges are for GET alone.
+ * How to answer a request for a file, by RFC 9110: 200 with all of it, 206 with a range, 304 if the client has it, 412
+ * if it is not the wanted version, 416 if the range is outside. Several ranges, or an unknown unit or form, get all of
+ * it. Ranges are only for GET.
  */
 export function askedRange(
   method: string,
@@ -25,11 +25,11 @@ export function askedRange(
 ): { readonly status: 200 | 206 | 304 | 412 | 416; readonly range: FileRange } {
   const range = { from: 0, to: bytes };
   const { "if-match": ifMatch, "if-none-match": ifNoneMatch, "if-range": ifRange } = headers;
-  // a weak tag never matches where bytes count; for 304 it does
+  // a weak tag never matches where bytes count, only for 304
   if (ifMatch !== undefined && !names(ifMatch, etag)) return { status: 412, range };
   if (ifNoneMatch !== undefined && names(ifNoneMatch.replaceAll("W/", ""), etag))
     return { status: 304, range };
-  // a date never matches: files have none
+  // a date never matches, because files have none
   if (method !== "GET" || (ifRange !== undefined && String(ifRange).trim() !== etag))
     return { status: 200, range };
   const [, first = "", last = ""] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(headers.range ?? "") ?? [];

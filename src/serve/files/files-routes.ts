@@ -21,10 +21,10 @@ import { askedRange, type FileRange } from "./byte-range.ts";
 
 export interface FilesRoutesOptions {
   readonly files: FileSource;
-  /** Says which run is the latest of an instance. */
+  /** Determines an instance's latest run. */
   readonly source: HistorySource;
   readonly listening: () => Listening;
-  /** What is read with a token may not be kept for others. */
+  /** Answers that need a token must not be cached for others. */
   readonly hasTokens: boolean;
   readonly limits: ServeLimits;
   readonly slots: QuerySlots | undefined;
@@ -32,23 +32,23 @@ export interface FilesRoutesOptions {
   readonly onError: (error: RunvaultError) => void;
 }
 
-/** Says how many tables of runs a list leaves out, because nothing of them is proven. */
+/** Number of tables of runs that a list leaves out because nothing is proven. */
 export const withheldHeader = "runvault-withheld";
 
 const jsonType = "application/json; charset=utf-8";
 const textType = "text/plain; charset=utf-8";
-/** As registered for Parquet. */
+/** The registered type for Parquet. */
 const parquetType = "application/vnd.apache.parquet";
-/** As long as a file is kept that was replaced. */
+/** As long as replaced files are kept. */
 const freshSeconds = 3600;
 
-/** Parquet in place: which files there are, and their bytes, by ranges where wanted. */
+/** The archive's Parquet files: lists of them, and their bytes, also by range. */
 export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): void {
   const { files, source, slots } = options;
   const base = (request: FastifyRequest) =>
     `${request.protocol}://${reachedBy(request.host, options.listening())}${app.prefix}/files`;
 
-  // a list, too, is asked for its size before DuckDB reads it as JSON
+  // DuckDB asks for a list's size before reading it as JSON
   const methods = ["GET", "HEAD"];
   const answer = ({ method }: FastifyRequest, reply: FastifyReply, type: string, text: string) => {
     reply.type(type).header("content-length", String(Buffer.byteLength(text)));
@@ -174,7 +174,7 @@ async function giveFile(
   refuseUnlessAllowed(requireCaller(request.scope?.caller), run.instanceId);
   const table = tableOf(params.table);
   queryOf(request);
-  // for HEAD, too, the file is opened and hashed
+  // a HEAD request also opens and hashes the file
   using _slot = options.slots?.take();
   await using file = await options.files.open(run, table, params.name);
   const etag = `"${file.sha256}"`;
@@ -200,7 +200,7 @@ async function giveFile(
   return reply;
 }
 
-/** Sends the head and, but for HEAD, the bytes; whatever happens ends the answer. */
+/** Sends the head and, except for HEAD, the bytes; always ends the answer. */
 async function sendFile(
   { onRequest, onError }: FilesRoutesOptions,
   request: FastifyRequest,

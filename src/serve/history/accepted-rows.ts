@@ -6,8 +6,8 @@ const mediaTypes = (Object.keys(rowForms) as RowForm[]).map(
 );
 
 /**
- * The forms of rows that an Accept header names, best first, and NDJSON behind them: what a gateway answers whatever it
- * is asked for. A wildcard asks for nothing in particular.
+ * The row formats in an Accept header, best first, then NDJSON, with which a gateway always answers. A wildcard
+ * requests nothing in particular.
  */
 export function acceptedForms(header: string | undefined): RowForm[] {
   const named = weighted(header).flatMap(({ name, weight }) => {
@@ -24,7 +24,7 @@ export function acceptedEncoding(header: string | string[] | undefined): RowEnco
   return found ?? "identity";
 }
 
-/** The media type that an Accept header names with the most weight among those offered; the first where it names none. */
+/** The offered media type with the most weight in an Accept header; the first if it names none. */
 export function acceptedType<Type extends string>(
   header: string | undefined,
   offered: readonly [Type, ...Type[]],
@@ -38,7 +38,7 @@ export function acceptedType<Type extends string>(
   return best ?? offered[0];
 }
 
-/** What a header lists, each with its `q`, which is 1 where it is not given. */
+/** The items of a header, each with its `q`, by default 1. */
 function weighted(header = ""): { readonly name: string; readonly weight: number }[] {
   return header
     .toLowerCase()

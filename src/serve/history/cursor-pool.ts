@@ -3,19 +3,19 @@ import { RunvaultError } from "../../model/error.ts";
 import type { RowCursor } from "./row-cursor.ts";
 
 export interface CursorPoolOptions {
-  /** Most cursors kept; one more closes the one unused for longest. */
+  /** Most cursors kept; another one closes the least recently used. */
   readonly most: number;
-  /** Most bytes of text that the kept ones hold together; the one kept last stays however much it holds. */
+  /** Most bytes of text held by all kept cursors; the last one stays however much it holds. */
   readonly mostBytes: number;
-  /** A cursor that nobody asks for is closed after that long. */
+  /** An unused cursor is closed after this time. */
   readonly idleMs: number;
-  /** Told why a cursor could not be closed. */
+  /** Called when a cursor could not be closed. */
   readonly onError: (error: RunvaultError) => void;
 }
 
 /**
- * Cursors between two pages, by the token that goes on with them. Without their cursor tokens still hold, but going on
- * costs a new answer of the source, which may have to decompress what lies ahead of the page.
+ * Cursors between two pages, by the token of the next page. Without its cursor a token still works, but needs a new
+ * answer of the source, which may have to decompress everything before the page.
  */
 export class CursorPool implements AsyncDisposable {
   readonly #options: CursorPoolOptions;
@@ -28,14 +28,14 @@ export class CursorPool implements AsyncDisposable {
     this.#kept = new LRUCache({
       max: most,
       maxSize: mostBytes,
-      // one that holds more than all may takes the room of all
+      // a cursor over the total limit takes all the room
       sizeCalculation: ({ heldBytes }) => Math.min(Math.max(1, heldBytes), mostBytes),
       ttl: idleMs,
       ttlAutopurge: true,
-      // what is still there is as good as new, however late its timer
+      // an overdue cursor is still good
       allowStale: true,
       noDeleteOnStaleGet: true,
-      // deleted is what was taken; two requests with one token end at the same place, where one cursor is enough
+      // 'delete' means it was taken; two requests with one token stop at the same place, where one cursor is enough
       dispose: (cursor, _token, reason) => {
         if (reason !== "delete") this.close(cursor);
       },
@@ -47,20 +47,20 @@ export class CursorPool implements AsyncDisposable {
     return this.#kept.size;
   }
 
-  /** The cursor that stands where the token points, which is the caller's from now on; undefined where it is gone. */
+  /** The cursor for a token, which then belongs to the caller; undefined if it is gone. */
   take(token: string): RowCursor | undefined {
     const cursor = this.#kept.get(token);
     this.#kept.delete(token);
     return cursor;
   }
 
-  /** Keeps a cursor until its token comes, or until it is in the way. */
+  /** Keeps a cursor until its token comes, or it is evicted. */
   put(token: string, cursor: RowCursor): void {
     if (this.#isClosed) this.close(cursor);
     else this.#kept.set(token, cursor);
   }
 
-  /** Closes a cursor that nobody goes on with. */
+  /** Closes a cursor that will not be continued. */
   close(cursor: RowCursor): void {
     cursor[Symbol.asyncDispose]().catch((error) => this.#options.onError(RunvaultError.from(error)));
   }

@@ -1,6 +1,6 @@
 import type { HistorySource } from "../../model/source.ts";
 
-/** A source that asks another one for everything, for what changes a method or two. */
+/** A source that delegates everything to another one, as a base for changing a few methods. */
 export function delegatingSource(source: HistorySource): HistorySource {
   return {
     label: source.label,

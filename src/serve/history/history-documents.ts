@@ -12,14 +12,14 @@ import type { DocumentKind, FactsRequest, HistorySource, RunRef } from "../../mo
 import type { TimeBounds } from "../../model/time.ts";
 import { instanceNotFound, runNotFound } from "../../model/usual-errors.ts";
 
-/** The run that a request means: the exact id, or the instance's latest where it is empty. */
+/** The run of a request: the exact id, or the instance's latest if it is empty. */
 export async function resolveRun(
   source: HistorySource,
   instanceId: string,
   runId: string,
   signal: AbortSignal,
 ): Promise<RunRef> {
-  // not a sentinel of this interface: a run of that name does not exist
+  // this interface has no such keyword, so there is no such run
   if (runId === "current") throw runNotFound({ instanceId, runId });
   if (runId !== "") return { instanceId, runId };
   const runs = await source.runs(instanceId, signal);
@@ -53,7 +53,7 @@ export async function instanceList(
   });
 }
 
-/** The runs of an instance. Throws `route_not_found` where the source does not list runs. */
+/** The runs of an instance. Throws `route_not_found` if the source does not list runs. */
 export async function runList(
   source: HistorySource,
   instanceId: string,
@@ -73,7 +73,7 @@ export async function runList(
   });
 }
 
-/** What is stored of a run. Throws `route_not_found` where the source has no storage facts. */
+/** The storage facts of a run. Throws `route_not_found` if the source has none. */
 export async function storageFacts(
   source: HistorySource,
   run: RunRef,
@@ -95,7 +95,7 @@ export async function storageFacts(
   });
 }
 
-/** A document of a run, as the bytes the source has. Throws `history_unavailable` or, for resources, `route_not_found`. */
+/** A run's document, as the source's bytes. Throws `history_unavailable` or, for resources, `route_not_found`. */
 export async function runDocument(
   source: HistorySource,
   run: RunRef,

@@ -31,7 +31,7 @@ import { finishAnswer, type Sent, sendRows } from "./send-rows.ts";
 export interface HistoryRoutesOptions {
   readonly source: HistorySource;
   readonly wire: WireHook | undefined;
-  /** Leave out what the interface document does not show on REST. */
+  /** Leave out what the interface document does not have on REST. */
   readonly literal: boolean;
   readonly maxRowsPerAnswer: number | undefined;
   readonly compress: boolean;
@@ -121,18 +121,18 @@ async function answerRows(
   const forms = acceptedForms(request.headers.accept);
   const made = (await source.answer?.(asked, { forms, zstd: accepted === "zstd" })) ?? null;
   const isHead = request.method === "HEAD";
-  // of a source that has rows and no more, one of them tells whether there are any to be had
+  // if the source only has rows, the first one shows whether there are any
   if (made === null && isHead) await firstRow(source, asked);
   const answer = made ?? plainAnswer(isHead ? noRows() : source.rows(asked));
   const chunks = answer.chunks[Symbol.asyncIterator]();
-  // the first chunk comes before the status: what is wrong with the request shows here
+  // the first chunk is read before the status is sent, so that errors of the request show
   const first = isHead ? { done: true as const, value: undefined } : await chunks.next();
 
   reply.hijack();
   const response = reply.raw;
   try {
     const vary = [
-      // what was said before this answer began, such as that it depends on the origin
+      // set earlier, such as that the answer depends on the origin
       ...[response.getHeader("vary") ?? []].flat().map(String),
       ...(answer.forms.length > 1 ? ["accept"] : []),
       ...(options.compress ? ["accept-encoding"] : []),
@@ -175,24 +175,24 @@ async function answerRows(
     });
     await finishAnswer(response, sent.ending);
   } catch (error) {
-    // nobody else ends a hijacked answer: what breaks here, such as a log that can't be written, must not leave it open
+    // nobody else ends a hijacked answer: a failure here, such as an unwritable log, must not leave it open
     response.destroy();
     options.onError(RunvaultError.from(error));
   }
   return reply;
 }
 
-/** What goes out where the head alone was asked for. */
+/** The result of a HEAD request. */
 const headSent: Sent = { rows: 0, bytes: 0, ending: "whole" };
 
-/** Throws as the rows would. */
+/** Throws the errors that reading the rows would. */
 async function firstRow(source: HistorySource, request: RowRequest): Promise<void> {
   const chunks = source.rows({ ...request, limit: 1 })[Symbol.asyncIterator]();
   await chunks.next();
   await chunks.return?.();
 }
 
-/** An answer over HTTP/1.0 ends where its connection does: a cut one would pass for whole. */
+/** An HTTP/1.0 answer ends with its connection, so a truncated one would look complete. */
 function refuseHttp10({ raw }: FastifyRequest): void {
   if (raw.httpVersionMajor > 1 || raw.httpVersionMinor > 0) return;
   throw new RunvaultError(
@@ -204,12 +204,12 @@ function refuseHttp10({ raw }: FastifyRequest): void {
   );
 }
 
-/** Says how many rows the answer is, where that is known ahead. A gateway has no such header. */
+/** Number of rows in the answer, if known in advance. Gateways do not have this header. */
 export const rowCountHeader = "runvault-rows";
-/** Says how many rows of the whole table were set aside, as an operator accepted. A gateway has no such header. */
+/** Number of rows of the whole table that were set aside and accepted. Gateways do not have this header. */
 export const setAsideHeader = "runvault-set-aside";
 
-/** Of a source that has rows and no more. Their number is counted on the way, where anybody wants it. */
+/** The answer of a source that only has rows. They are counted on the way if needed. */
 function plainAnswer(chunks: AsyncIterable<Uint8Array>): RowAnswer {
   return {
     form: "ndjson",
@@ -225,7 +225,7 @@ function plainAnswer(chunks: AsyncIterable<Uint8Array>): RowAnswer {
 
 async function* noRows(): AsyncGenerator<Uint8Array> {}
 
-/** Fires when the client gives the answer up. */
+/** Aborts when the client leaves. */
 export function clientSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
   reply.raw.once("close", () => {

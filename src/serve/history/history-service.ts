@@ -37,14 +37,14 @@ export interface HistoryServiceOptions {
   readonly cursors: CursorPool;
   readonly pageTokens: PageTokens;
   readonly wire: WireHook | undefined;
-  /** Of the service, for people. */
+  /** The service's name for people. */
   readonly name: string;
-  /** What the store is built on, such as simulator or archive. */
+  /** The kind of store, such as simulator or archive. */
   readonly kind: string;
   readonly maxRowsPerAnswer: number | undefined;
 }
 
-/** Most fills that ListRecentFills gives, and as many as it gives where none is said. */
+/** Maximum and default number of fills of ListRecentFills. */
 const recentMost = 10_000;
 const recentUsual = 100;
 
@@ -102,7 +102,7 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
     if (field !== undefined) message.$unknown = [...(message.$unknown ?? []), field];
     return message;
   };
-  /** The notes of a call that is not refused on purpose. */
+  /** The notes of a call, unless a wire hook refuses it. */
   const begun = async (asked: Asked, context: HandlerContext): Promise<RpcCall> => {
     const call = callOf(context);
     call.asked = asked;
@@ -159,7 +159,7 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
         });
       }
       const listing = await listingOf(source, tableNamed("fills"), selection, "", signal);
-      // no table among the notes: which window was read is not known
+      // the table is not noted, because the window read is unknown
       call.noted = { instance: listing.run.instanceId, run: listing.run.runId };
       const recent = await recentRows(source, listing, Math.min(limit || recentUsual, mostRecent), signal);
       call.rows = recent.rows;
@@ -177,8 +177,8 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
 }
 
 /**
- * A response with rows that are on the wire already. Unknown fields are written raw, so the rows, which are field 1,
- * become one unknown field from behind the first tag on; only JSON needs them as messages.
+ * A response whose rows are already encoded. Unknown fields are written raw, so the rows (field 1) are passed as one
+ * unknown field, without the first tag; only JSON needs them as messages.
  */
 function withRows<Desc extends DescMessage>(
   schema: Desc,
@@ -193,8 +193,8 @@ function withRows<Desc extends DescMessage>(
 }
 
 /**
- * A stored document as the message it is. Throws `history_query_failed` where it is none, and `history_unavailable`
- * where it is in the words of a gateway with a profile, of which the message would say nothing but zeros.
+ * A stored document as a message. Throws `history_query_failed` if it does not fit, and `history_unavailable` if it is
+ * in a foreign gateway's format, which the message would show only as zeros.
  */
 async function documentMessage<Desc extends DescMessage>(
   source: HistorySource,
@@ -208,7 +208,7 @@ async function documentMessage<Desc extends DescMessage>(
   let message: MessageShape<Desc>;
   try {
     json = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
-    // a gateway newer than this one may say more than there are fields for
+    // a newer gateway may have further fields
     message = fromJson(schema, json, { ignoreUnknownFields: true });
   } catch (error) {
     throw new RunvaultError(
@@ -231,8 +231,8 @@ async function documentMessage<Desc extends DescMessage>(
 }
 
 /**
- * Whether a document is another one than the message: it has nothing of it at all; or, where the message names a run,
- * it names none and says what the message has no field for.
+ * Whether a document is foreign to the message: they share no field; or the message names a run, and the document names
+ * none but has other fields.
  */
 function isForeign({ fields }: DescMessage, json: JsonValue): boolean {
   if (typeof json !== "object" || json === null || Array.isArray(json)) return false;
@@ -245,7 +245,7 @@ function isForeign({ fields }: DescMessage, json: JsonValue): boolean {
     : known.length === 0;
 }
 
-/** Whether the source answers at all. Any error is an answer to that question. */
+/** Whether the source answers at all; an error is an answer too. */
 async function answers(source: HistorySource, signal: AbortSignal): Promise<boolean> {
   try {
     await source.instances(signal);

@@ -8,19 +8,19 @@ import type { QuerySlots } from "../monitoring/query-slots.ts";
 import { delegatingSource } from "./delegating-source.ts";
 import { ScanQueue } from "./scan-queue.ts";
 
-/** How much a server does for one request, and for all at a time. */
+/** A server's limits for one request, and for all together. */
 export interface ServeLimits {
-  /** Rows of an answer over REST; of a page over RPC, where more pages follow. */
+  /** Most rows of a REST answer, or of an RPC page, after which others follow. */
   readonly rows?: number | undefined;
-  /** Bytes of rows in an answer over REST, before compression; pages over RPC have 4 MiB at most anyway. */
+  /** Most bytes of rows in a REST answer, before compression; RPC pages have at most 4 MiB anyway. */
   readonly bytes?: number | undefined;
-  /** Queries for rows at a time. */
+  /** Simultaneous row queries. */
   readonly queries?: number | undefined;
-  /** How long a query may compute before it gives rows, and again between them; how long storage facts may take. */
+  /** Time limit of a query before its first rows and between rows; also for storage facts. */
   readonly queryMs?: number | undefined;
   /**
-   * How long one scan for row checksums may take. Default 30,000: with the wait ahead of it less than the minute for
-   * which clients usually wait; windows that take longer are asked for by halves.
+   * Time limit of one scan for row checksums. Default 30,000: with waiting, less than the minute that clients usually
+   * wait; windows that take longer are halved.
    */
   readonly checksumMs?: number | undefined;
 }
@@ -28,9 +28,8 @@ export interface ServeLimits {
 const usualChecksumMs = 30_000;
 
 /**
- * The same source, with row checksums computed one request at a time: each is a scan of all its rows, which would take
- * processors and disk from everybody else. Throws `rate_limited` where too many wait, and `limit_exceeded` for a scan
- * that takes too long.
+ * The same source, with row checksums computed for one request at a time: each scans all its rows, which would take CPU
+ * and disk from others. Throws `rate_limited` if too many wait, and `limit_exceeded` for a scan that takes too long.
  */
 export function limitedChecksums(
   source: HistorySource,
@@ -48,12 +47,12 @@ export function limitedChecksums(
   };
 }
 
-/** The same source, giving up what it computes for too long, but for checksums: `limit_exceeded`. */
+/** The same source with a time limit on everything except checksums: `limit_exceeded`. */
 export function timedSource(source: HistorySource, queryMs: number): HistorySource {
   return {
     ...delegatingSource(source),
     async facts(run, bounds, signal, asked) {
-      // checksums have a limit of their own
+      // checksums have a separate limit
       if (asked?.withHash === true) return await source.facts(run, bounds, signal, asked);
       const clock = new QueryClock(queryMs, signal);
       return await clock.time(() => source.facts(run, bounds, clock.signal, asked));
@@ -72,8 +71,8 @@ export function timedSource(source: HistorySource, queryMs: number): HistorySour
 }
 
 /**
- * The same source for whole answers: one that would be larger than allowed is `limit_exceeded`, before its first byte
- * where that can be known, else where it gets too large; never an end that looks like the end of the rows.
+ * The same source with a limit on whole answers. An answer that is too large is `limit_exceeded`, if possible before
+ * its first byte, else when it gets too large; it never ends like a complete one.
  */
 export function limitedAnswers(
   source: HistorySource,
@@ -81,7 +80,7 @@ export function limitedAnswers(
   slots: QuerySlots | undefined,
 ): HistorySource {
   const isTooLarge = (size: number) => bytes !== undefined && size > bytes;
-  /** The request, for one row more than allowed: that row shows that there are more. */
+  /** Requests one row more than allowed, which shows that there are more. */
   const bounded = (request: RowRequest): RowRequest =>
     rows === undefined || (request.limit ?? Number.POSITIVE_INFINITY) <= rows
       ? request

@@ -4,7 +4,7 @@ import type { FilterName, TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
 
-/** What a listing of rows is of. A token goes on with this listing and no other. */
+/** The subject of a listing. A token only works for its own listing. */
 export interface Listing extends TimeBounds {
   readonly run: RunRef;
   readonly table: TableName;
@@ -13,13 +13,13 @@ export interface Listing extends TimeBounds {
 
 /** Where a listing stands after a page. */
 export interface PagePosition {
-  /** Number of the page to come, from 1. */
+  /** Number of the next page, from 1. */
   readonly page: number;
-  /** `ts_event` of the last row given. */
+  /** `ts_event` of the last row returned. */
   readonly event: Nanoseconds;
-  /** Rows of that `ts_event` given so far. */
+  /** Rows of that `ts_event` returned so far. */
   readonly given: number;
-  /** Fingerprint of the last row given, as `rowMark` makes it. */
+  /** The `rowMark` of the last row returned. */
   readonly mark: string;
 }
 
@@ -31,16 +31,16 @@ const markBytes = 8;
 const sealBytes = 16;
 const keyIdBytes = 4;
 const positionBytes = 4 + 8 + 4 + markBytes;
-/** Where the position begins, behind the seal, the version and which key it was. */
+/** Where the position starts, after the seal, the version and the key's id. */
 const positionAt = sealBytes + 1 + keyIdBytes;
 const fixedBytes = positionAt + positionBytes;
 const version = 2;
-// run ids may be long, but a request is not a place to store things
+// run ids may be long, but a request must not be used as storage
 const maxTokenLength = 8192;
-/** Of a key: as many as no search finds. */
+/** Length of a key that cannot be found by trying. */
 export const leastPageKeyBytes = 32;
 
-/** Tells one row from another that may have come to stand in its place. */
+/** Distinguishes a row from another one that may have replaced it. */
 export function rowMark(line: Uint8Array): string {
   return createHash("sha256")
     .update(line)
@@ -48,26 +48,25 @@ export function rowMark(line: Uint8Array): string {
     .slice(0, 2 * markBytes);
 }
 
-/** The run that a token's listing is of, for a request that leaves the run open. Throws `invalid_argument`. */
+/** The run in a token's listing, for a request that leaves the run open. Throws `invalid_argument`. */
 export function runOfToken(text: string): string {
   return decoded(text).token.runId;
 }
 
-/** Writes and reads the page tokens of a server, or of several that have the same key. */
+/** Writes and reads the page tokens of a server, or of several with the same key. */
 export class PageTokens {
   readonly #key: Uint8Array;
   readonly #keyId: Buffer;
 
-  /** Without a key, tokens are good for as long as this object. */
+  /** Without a key, tokens are valid as long as this object exists. */
   constructor(key: Uint8Array = randomBytes(leastPageKeyBytes)) {
     this.#key = key;
     this.#keyId = createHmac("sha256", key).update("key id").digest().subarray(0, keyIdBytes);
   }
 
   /**
-   * A position as an opaque token. It holds the run, so that a listing of an instance's latest run stays with the run
-   * that it began with, and a seal over listing and position, so that it fits no other listing and nobody else can make
-   * one.
+   * A position as an opaque token. It contains the run, so that a listing of the latest run stays with its first one,
+   * and a seal over listing and position, so that it fits no other listing and cannot be forged.
    */
   format(listing: Listing, position: PagePosition): string {
     const bytes = Buffer.alloc(fixedBytes);
@@ -82,7 +81,7 @@ export class PageTokens {
     return token.toString("base64url");
   }
 
-  /** Where to go on. Throws `invalid_argument` where the text is no token, or one of another listing or key. */
+  /** The position in a token. Throws `invalid_argument` if it is invalid, or belongs to another listing or key. */
   parse(text: string, listing: Listing): PagePosition {
     const { token, bytes } = decoded(text);
     if (!this.#keyId.equals(bytes.subarray(sealBytes + 1, positionAt))) {

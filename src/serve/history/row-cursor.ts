@@ -7,21 +7,21 @@ const carriageReturn = 13;
 const maxLineBytes = 16 * 1024 * 1024;
 const nothing = Buffer.alloc(0);
 
-/** An answer of a source under way, taken row by row. It belongs to one reader at a time. */
+/** An open answer of a source, read row by row, by one reader at a time. */
 export class RowCursor implements AsyncDisposable {
-  /** Rows given so far that share the last one's `ts_event`. */
+  /** Rows returned so far with the last one's `ts_event`. */
   given = 0;
-  /** Number of the page to come, from 1. */
+  /** Number of the next page, from 1. */
   page = 1;
   eventHigh = 0;
   eventLow = 0;
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #leaving = new AbortController();
   #text: Buffer = nothing;
-  /** Behind the last line end of the text; what follows is the beginning of a line. */
+  /** After the last line end of the text; the rest is the beginning of a line. */
   #whole = 0;
   #at = 0;
-  /** What follows `text`, where a line across two chunks was put together. */
+  /** Text to follow `text`, after a line was joined from two chunks. */
   #pending: Buffer = nothing;
   #isExhausted = false;
   #rows = 0;
@@ -37,29 +37,29 @@ export class RowCursor implements AsyncDisposable {
     this.#chunks = source.rows({ ...request, signal: this.#leaving.signal })[Symbol.asyncIterator]();
   }
 
-  /** Bytes of text that going on later takes, as far as they are known here. */
+  /** Bytes of text held until it continues, as far as known. */
   get heldBytes(): number {
     return this.#text.length + this.#pending.length;
   }
 
-  /** The line of the row kept last, without its end. */
+  /** The line of the last kept row, without its end. */
   get keptLine(): Uint8Array {
     return this.#keptText.subarray(this.#keptStart, this.#keptEnd);
   }
 
-  /** The line given last, without its end. */
+  /** The line returned last, without its end. */
   get line(): Uint8Array {
     return this.#text.subarray(this.#lineStart, this.#lineEnd);
   }
 
-  /** Bytes of the line given last. */
+  /** Bytes of the line returned last. */
   get lineBytes(): number {
     return this.#lineEnd - this.#lineStart;
   }
 
   /**
-   * Writes the next row. `wait` is that no whole line is here: `more` gets it. Throws `history_query_failed` where a
-   * line does not fit its message.
+   * Writes the next row. `wait`: no whole line is available, call `more`. Throws `history_query_failed` if a line does
+   * not fit its message.
    */
   next(wire: RowWire): "row" | "wait" {
     const text = this.#text;
@@ -73,7 +73,7 @@ export class RowCursor implements AsyncDisposable {
           this.#at = start;
           return "wait";
         }
-        // a blank line is no row
+        // a blank line is not a row
         if (end === start || (end === start + 1 && text[start] === carriageReturn)) continue;
         wire.appendLine(text.subarray(start, end), `row ${this.#rows + 1} ${this.#name}`);
         this.#lineStart = start;
@@ -86,7 +86,7 @@ export class RowCursor implements AsyncDisposable {
     return "row";
   }
 
-  /** Counts the row given last as one that stays given. */
+  /** Counts the last row as returned for good. */
   keep(wire: RowWire): void {
     const isSame = wire.eventHigh === this.eventHigh && wire.eventLow === this.eventLow;
     this.given = isSame ? this.given + 1 : 1;
@@ -97,23 +97,23 @@ export class RowCursor implements AsyncDisposable {
     this.#keptEnd = this.#lineEnd;
   }
 
-  /** Lets go of the line of the row kept last, which may hold on to text that has all been given. */
+  /** Releases the last kept row's line, which may hold on to text already returned. */
   forgetLine(): void {
     this.#keptText = nothing;
     this.#keptStart = 0;
     this.#keptEnd = 0;
   }
 
-  /** Gives the row given last again next time. */
+  /** Takes the last row back, so that the next call returns it again. */
   stepBack(): void {
     this.#at = this.#lineStart;
     this.#rows -= 1;
   }
 
-  /** Gets what comes next of the source; false at its end. `signal` ends the whole cursor. */
+  /** Reads more from the source; false at its end. `signal` ends the whole cursor. */
   async more(signal: AbortSignal): Promise<boolean> {
     if (this.#pending.length > 0) {
-      // the line put together has been read whole
+      // the joined line has been read
       this.#take(this.#pending);
       this.#pending = nothing;
       return true;
@@ -153,7 +153,7 @@ export class RowCursor implements AsyncDisposable {
       signal.removeEventListener("abort", leave);
     }
     if (left.length === 0) return false;
-    // a last line without its end is a line too
+    // a last line without its end also counts
     this.#take(Buffer.concat([...left, Buffer.of(lineEnd)]));
     return true;
   }
@@ -164,7 +164,7 @@ export class RowCursor implements AsyncDisposable {
     this.#at = 0;
   }
 
-  /** Whether anything is left to give. */
+  /** Whether rows are left. */
   async hasMore(signal: AbortSignal): Promise<boolean> {
     while (this.#at >= this.#text.length) if (!(await this.more(signal))) return false;
     return true;
@@ -176,7 +176,7 @@ export class RowCursor implements AsyncDisposable {
   }
 }
 
-/** One kind of array in the loop over bytes, which is slower for two. */
+/** The byte loop is slower with two kinds of array, so it gets only one. */
 function bufferOver(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

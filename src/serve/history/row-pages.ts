@@ -7,31 +7,31 @@ import type { CursorPool } from "./cursor-pool.ts";
 import { type Listing, type PagePosition, type PageTokens, rowMark } from "./page-token.ts";
 import { RowCursor } from "./row-cursor.ts";
 
-// the next token, and what stands around the rows
+// for the next token, and what surrounds the rows
 const roomBesideRows = 16 * 1024;
 const maxRowsBytes = maxPageBytes - roomBesideRows;
-// the row that shows that a page is full is written before it is taken back
+// the row that shows that a page is full is written, then taken back
 const roomForLast = 64 * 1024;
-// what JSON writes around a row beyond its line: its name in PreviewRow and a comma
+// JSON's overhead per row beyond its line: its name in PreviewRow and a comma
 const jsonRowBytes = 32;
 
 export interface PageRequest {
   readonly listing: Listing;
   readonly form: RowForm;
-  /** Most rows; undefined is as many as a page holds. */
+  /** Most rows; undefined for as many as fit. */
   readonly limit: number | undefined;
   /** Empty for the first page. */
   readonly token: string;
-  /** The page goes out as JSON, which is longer. */
+  /** The page will be sent as JSON, which is longer. */
   readonly isJson: boolean;
   readonly signal: AbortSignal;
   readonly change?: RowChange | undefined;
 }
 
 /**
- * A page of a listing: rows until its limit or 4 MiB are reached, one at least. A next page goes on where the page
- * before ended, in the same answer of the source while that is kept, else in a new one. Throws `invalid_argument` for a
- * token that is of another listing, or whose rows are not there any more.
+ * A page of a listing: at least one row, up to its limit or 4 MiB. The next page continues the same answer of the
+ * source while that is kept open, else a new one. Throws `invalid_argument` for a token of another listing, or whose
+ * rows no longer exist.
  */
 export async function rowPage(
   source: HistorySource,
@@ -90,7 +90,7 @@ async function fillPage(cursor: RowCursor, wire: RowWire, request: PageRequest):
   }
 }
 
-/** A cursor at the beginning of a listing, or behind the rows that were given already. */
+/** A cursor at the beginning of a listing, or after the rows already returned. */
 async function openCursor(
   source: HistorySource,
   { run, table, from, to, filters }: Listing,
@@ -122,7 +122,7 @@ async function openCursor(
   }
 }
 
-/** Going on at the same place would leave a row out or give one twice. */
+/** Continuing at the same place would skip or repeat a row. */
 function rowsGone({ event }: PagePosition): RunvaultError {
   return new RunvaultError(
     "invalid_argument",

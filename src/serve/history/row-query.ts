@@ -7,10 +7,10 @@ import { parseTime, type TimeBounds } from "../../model/time.ts";
 /** Query parameters as they came; a repeated one is a list. */
 export type RawQuery = Readonly<Record<string, unknown>>;
 
-/** What a request for rows asks for, before the run is resolved. */
+/** A request for rows, before its run is resolved. */
 export interface RowQuery {
   readonly instanceId: string;
-  /** Empty is the latest run. */
+  /** Empty for the latest run. */
   readonly runId: string;
   readonly bounds: TimeBounds;
   readonly limit: number | undefined;
@@ -18,8 +18,8 @@ export interface RowQuery {
 }
 
 /**
- * Checks parameters against the names a route takes. Throws `invalid_argument` for any other name and for one given
- * twice; a parameter is never ignored.
+ * Checks parameters against a route's names. Throws `invalid_argument` for unknown and repeated ones; none is ever
+ * ignored.
  */
 export function checkedQuery(query: RawQuery, names: readonly string[]): Record<string, string> {
   const checked: Record<string, string> = {};
@@ -36,7 +36,7 @@ export function checkedQuery(query: RawQuery, names: readonly string[]): Record<
   return checked;
 }
 
-/** What a request for rows of a table may say. */
+/** The parameters of a request for rows of a table. */
 export function rowParameters({ filters }: Table) {
   return ["instance", "run_id", "from", "to", "limit", ...filters] as const;
 }
@@ -56,7 +56,7 @@ export function parseRowQuery(table: Table, raw: RawQuery): RowQuery {
   };
 }
 
-/** The half-open window of `from` and `to`. Throws `invalid_argument` where one is no time or they are swapped. */
+/** The half-open window of `from` and `to`. Throws `invalid_argument` if one is not a time or they are swapped. */
 export function parseBounds(query: Readonly<Record<string, string>>): TimeBounds {
   const from = query.from === undefined ? undefined : parseTime(query.from);
   const to = query.to === undefined ? undefined : parseTime(query.to);
@@ -64,7 +64,7 @@ export function parseBounds(query: Readonly<Record<string, string>>): TimeBounds
   return { from, to };
 }
 
-/** What is asked of storage facts beside the bounds. Throws `invalid_argument`, and `table_unknown`. */
+/** The options of a request for storage facts, besides the bounds. Throws `invalid_argument`, and `table_unknown`. */
 export function parseFactsRequest(query: Readonly<Record<string, string>>): FactsRequest {
   const { with_checksum: withChecksum = "false", table = "" } = query;
   if (withChecksum !== "true" && withChecksum !== "false") {
@@ -76,7 +76,7 @@ export function parseFactsRequest(query: Readonly<Record<string, string>>): Fact
   return { withHash: withChecksum === "true", table: table === "" ? undefined : tableNamed(table).name };
 }
 
-/** A parameter that must be there and not empty. Throws `invalid_argument`. */
+/** A parameter that must not be missing or empty. Throws `invalid_argument`. */
 export function required(query: Readonly<Record<string, string>>, name: string): string {
   const value = query[name];
   if (value === undefined || value === "") {

@@ -15,7 +15,7 @@ const fields: Record<FilterName, keyof RowSelection> = {
   portfolio: "portfolio",
 };
 
-/** The half-open window of a request; both zero is the whole run. Throws `invalid_argument` where they are swapped. */
+/** The half-open window of a request; two zeros mean the whole run. Throws `invalid_argument` if they are swapped. */
 export function boundsOf(given: { from?: bigint | undefined; to?: bigint | undefined }): TimeBounds {
   const { from, to } = given;
   if (from === 0n && to === 0n) return {};
@@ -23,15 +23,15 @@ export function boundsOf(given: { from?: bigint | undefined; to?: bigint | undef
   return { from, to };
 }
 
-/** A required id. Throws `invalid_argument` where it is empty. */
+/** A required id. Throws `invalid_argument` if it is empty. */
 export function requiredId(name: string, value: string): string {
   if (value === "") throw new RunvaultError("invalid_argument", `${name} is required`);
   return value;
 }
 
 /**
- * The listing that a request for rows means. An empty run is that of the page token, or the latest. Throws
- * `invalid_argument` for a filter that does not apply to the table, and what resolving the run throws.
+ * The listing of a request for rows. An empty run means the page token's, or the latest. Throws `invalid_argument` for
+ * a filter that does not apply to the table, and errors of resolving the run.
  */
 export async function listingOf(
   source: HistorySource,

@@ -1,19 +1,19 @@
 import { RunvaultError } from "../../model/error.ts";
 import { requestCancelled } from "../../model/usual-errors.ts";
 
-/** Requests that may wait for the one under way: with scans of seconds, as many as get their turn in time. */
+/** Most waiting requests: with scans of seconds, so many get their turn in time. */
 const mostWaiting = 8;
-/** How long one waits at most: a client waits about a minute for an answer, and the scan comes after the wait. */
+/** Longest wait: clients wait about a minute in all, and the scan comes after it. */
 const mostWaitMs = 20_000;
 
-/** Lets one request scan at a time, in the order in which they came. */
+/** Lets one request scan at a time, in order of arrival. */
 export class ScanQueue {
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
 
   /**
-   * Waits for its turn; dispose what is given when the scan is over. Throws `rate_limited` where too many wait already
-   * or it waits too long, and `interrupted` when the signal aborts.
+   * Waits for its turn; dispose the result when the scan is over. Throws `rate_limited` if too many wait or it waits
+   * too long, and `interrupted` when the signal aborts.
    */
   async turn(signal: AbortSignal | undefined): Promise<Disposable> {
     if (signal?.aborted) throw requestCancelled(signal.reason);

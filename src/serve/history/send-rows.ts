@@ -8,28 +8,27 @@ import type { ByteStop, Ending, RowStop } from "../wire-hook.ts";
 export interface SendOptions {
   readonly encoding: RowEncoding;
   /**
-   * Rows in the chunks so far, where the source knows; else true counts them, at the cost of a look at every byte, and
-   * with false `rows` is 0.
+   * Rows in the chunks so far, if the source knows; true counts them, which reads every byte; with false `rows` is 0.
    */
   readonly countRows: boolean | (() => number);
   readonly rowStops: readonly RowStop[];
   readonly byteStops: readonly ByteStop[];
 }
 
-/** What went out; `finishAnswer` carries out the ending. */
+/** What was sent; `finishAnswer` then ends the answer. */
 export interface Sent {
   readonly rows: number;
   /** Bytes of the body as sent, after compression. */
   readonly bytes: number;
   readonly ending: Ending;
-  /** Why the source could not go on. */
+  /** Why the source failed. */
   readonly error?: RunvaultError;
 }
 
 /**
- * Sends the chunks of an answer as they are, at the pace of the client, with no work by line unless rows are counted.
- * The head goes out with the first chunk. Ends the iteration in every case. An error of the source ends in `cut`, so that
- * no client takes the answer for whole; it throws only what ending the iteration throws.
+ * Sends an answer's chunks at the client's pace, without looking at lines unless rows are counted. The head is sent
+ * with the first chunk. Always ends the iteration. An error of the source ends in `cut`, so that no client takes the
+ * answer for complete; it throws only errors of ending the iteration.
  */
 export async function sendRows(
   response: ServerResponse,
@@ -49,7 +48,7 @@ export async function sendRows(
     ending,
     ...(error === undefined ? {} : { error }),
   });
-  /** Runs the stop; a stop that seems whole still ends its compressed frame. */
+  /** Performs the stop; one that looks complete still ends its compressed frame. */
   const stopAt = async (ending: Ending): Promise<Sent> => {
     if (ending === "whole") await sink.end();
     else await sink.flush();
@@ -85,7 +84,7 @@ export async function sendRows(
   }
 }
 
-/** Carries out an ending. What was sent before a cut reaches the kernel first. Resolves when the answer is over. */
+/** Ends the answer. Data before a cut reaches the kernel first. Resolves when the answer is over. */
 export async function finishAnswer(response: ServerResponse, ending: Ending): Promise<void> {
   switch (ending) {
     case "whole":
@@ -109,7 +108,7 @@ export async function finishAnswer(response: ServerResponse, ending: Ending): Pr
 const nothing = new Uint8Array(0);
 const newline = 10;
 
-/** Offset behind the nth line end. */
+/** Offset after the nth line end. */
 function endOfLine(chunk: Uint8Array, nth: number): number {
   let at = -1;
   for (let line = 0; line < nth; line += 1) at = chunk.indexOf(newline, at + 1);

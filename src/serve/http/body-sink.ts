@@ -5,20 +5,20 @@ import { setImmediate } from "node:timers/promises";
 import zlib from "node:zlib";
 import type { ByteStop } from "../wire-hook.ts";
 
-/** Content codings that rows can go out in. */
+/** Content encodings for rows. */
 export type RowEncoding = "identity" | "gzip" | "zstd";
 
-/** Takes the bytes of an answer. The promises resolve to false when the answer is over: stopped, or the client left. */
+/** Receives an answer's bytes. The promises resolve to false when the answer is over: stopped, or the client left. */
 export interface Sink {
   write(chunk: Uint8Array): Promise<boolean>;
-  /** What was written so far is on its way. */
+  /** Sends everything written so far. */
   flush(): Promise<void>;
-  /** Nothing more comes; the answer itself is left open. */
+  /** Ends the data, but not the answer itself. */
   end(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Waits until a response takes more; false when its connection is gone. */
+/** Waits until a response accepts more; false when its connection is gone. */
 export async function roomIn(response: ServerResponse): Promise<boolean> {
   if (response.destroyed) return false;
   if (!response.writableNeedDrain) {
@@ -40,7 +40,7 @@ export async function roomIn(response: ServerResponse): Promise<boolean> {
 /** The body of a response, without copies, at the client's pace. */
 export class BodySink implements Sink {
   bytes = 0;
-  /** The ending of the stop that was reached. */
+  /** How the stop that was reached ends the answer. */
   stopped: "cut" | "whole" | undefined;
   readonly #response: ServerResponse;
   readonly #stops: ByteStop[];
@@ -92,7 +92,7 @@ export class EncodedSink implements Sink {
         ? zlib.createGzip({ level: 1, chunkSize: chunkBytes })
         : zlib.createZstdCompress({
             chunkSize: chunkBytes,
-            // the window of stored segments: rows repeat what stood a few rows before
+            // the window of stored segments: rows repeat earlier ones nearby
             params: { [ZSTD_c_compressionLevel]: 1, [ZSTD_c_windowLog]: 17, [ZSTD_c_checksumFlag]: 1 },
           });
     this.#pump = this.#pumpInto(body);
@@ -106,7 +106,7 @@ export class EncodedSink implements Sink {
 
   async flush(): Promise<void> {
     await Promise.race([new Promise<void>((resolve) => this.#encoder.flush(resolve)), this.#pump]);
-    // the pump takes over what is readable in the turns that follow
+    // the pump takes over readable data in the following turns
     do await setImmediate();
     while (this.#encoder.readableLength > 0 && !this.#encoder.destroyed);
     await setImmediate();
@@ -128,7 +128,7 @@ export class EncodedSink implements Sink {
       for await (const chunk of this.#encoder) if (!(await body.write(chunk as Uint8Array))) return false;
       return await body.end();
     } catch (error) {
-      // closing an encoder that has not ended reads as an error of the stream; any other is one
+      // closing an unfinished encoder looks like a stream error; any other error is real
       if (this.#isClosed) return false;
       throw error;
     }

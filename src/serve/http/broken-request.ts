@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { RunvaultError } from "../../model/error.ts";
 import { errorAnswer } from "../envelope.ts";
 
-/** What HTTP itself has a status for; any other request that cannot be read is a 400. */
+/** Broken requests for which HTTP has a status; others get 400. */
 const statuses: Readonly<Record<string, readonly [status: number, message: string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, "the request did not arrive in time"],
   HPE_HEADER_OVERFLOW: [431, "the request's headers are too long"],
@@ -16,17 +16,17 @@ export interface BrokenAnswer {
 }
 
 /**
- * Answers a request that cannot be read as HTTP, or did not come whole, and closes the connection. Nothing is known of
- * its route, so the envelope is that of the control plane. In the middle of another answer nothing is said: it would be
- * taken for a part of it. Gives what was answered; undefined where nothing was. Node and fastify answer in words of their
- * own, and ahead of an answer that is still due, whose place theirs would take.
+ * Answers a request that is not readable as HTTP, or incomplete, and closes the connection. Its route is unknown, so it
+ * gets the control plane's envelope. In the middle of another answer it sends nothing, which would be taken for part of
+ * that. Returns what was answered, if anything. Node and fastify would use their own messages, and send them in place
+ * of an answer that is still due.
  */
 export function answerBrokenRequest(
   { code = "" }: NodeJS.ErrnoException,
   socket: Socket,
   isAnswering: boolean,
 ): BrokenAnswer | undefined {
-  // before a handshake is over nothing can be said, and what is written would keep the connection waiting for its end
+  // nothing can be sent before a handshake is over, and unsent data would keep the connection open
   if (!socket.writable || isAnswering || code === "ECONNRESET" || /^ERR_(?:TLS|SSL)_/.test(code)) {
     socket.destroy();
     return undefined;

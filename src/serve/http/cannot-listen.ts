@@ -1,6 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 
-/** Why the system does not let a server listen, and what to do about it, by the system's code. */
+/** Explanations and hints for errors of listening, by the system's code. */
 const troubles: Readonly<Record<string, readonly [why: string, hint: string]>> = {
   EADDRINUSE: ["another program is using that port", "Set --port to another port, or to 0 for any free one."],
   EACCES: ["this user is not allowed to", "Set --port to 1024 or above, or to 0 for any free one."],
@@ -8,7 +8,7 @@ const troubles: Readonly<Record<string, readonly [why: string, hint: string]>> =
   ENOTFOUND: ["the host name cannot be resolved", "Set --host to an address of this machine."],
 };
 
-/** The `invalid_argument` for an address that cannot be listened on, by what listening there failed with. */
+/** The `invalid_argument` for an address that cannot be listened on, from the error. */
 export function cannotListen(host: string, port: number, cause: unknown): RunvaultError {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
   const [why, hint] = troubles[code] ?? [code || String(cause), "Set another --host or --port."];

@@ -10,8 +10,8 @@ const unitMs: Readonly<Record<string, number>> = {
 };
 
 /**
- * Cuts the deadline that a client gives for its call, by Connect or gRPC, to what a timer can wait: a timer for longer
- * fires at once, and the call would end before it began. What is no deadline is left for the protocol to refuse.
+ * Limits a client's deadline, from Connect or gRPC, to the longest timer: a longer one would fire at once and end the
+ * call. An invalid deadline is left for the protocol to refuse.
  */
 export function cutDeadline(header: Headers): void {
   const connect = header.get("connect-timeout-ms");

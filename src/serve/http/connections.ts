@@ -5,30 +5,30 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { RunvaultError } from "../../model/error.ts";
 
-/** How many clients may be connected, and how long each may take to say what it wants. */
+/** How many clients may connect, and how long each may take to send a request. */
 export interface ConnectionLimits {
   /**
-   * Connections at a time. For one more, that is closed which has been without a whole request for longest. Default:
-   * half of the files that the process may have open, and 10,000 at most: the other half is for the history's files.
+   * Connections at a time. Another one closes the one that has been without a whole request for longest. Default: half
+   * of the process's file limit, at most 10,000; the other half is for the history's files.
    */
   readonly most?: number | undefined;
-  /** How long the head of a request, or the handshake of TLS, may take. Default: 20,000. */
+  /** Time limit for a request's head, or a TLS handshake. Default: 20,000. */
   readonly headMs?: number | undefined;
-  /** How long a request may take with its body, which is small on every route. Default: 60,000. */
+  /** Time limit for a request with its body, which is small on every route. Default: 60,000. */
   readonly requestMs?: number | undefined;
 }
 
 const mostByDefault = 10_000;
-/** Where the system does not say how many files a process may have open. */
+/** If the system does not say how many files a process may open. */
 const usualDescriptors = 1024;
-/** Requests of a connection at a time: answers that nobody reads would pile up otherwise. */
+/** Simultaneous requests of a connection; otherwise unread answers would pile up. */
 export const mostPipelined = 64;
 
-/** How many connections leave descriptors enough for the files of a history. */
+/** A number of connections that leaves enough file descriptors for a history. */
 export function usualConnections(): number {
   const report: typeof process.report & { excludeNetwork?: boolean } = process.report;
   const { excludeNetwork = false } = report;
-  // the names of peers are looked up for a report otherwise
+  // otherwise the report looks up the names of peers
   report.excludeNetwork = true;
   const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } };
   report.excludeNetwork = excludeNetwork;
@@ -39,20 +39,19 @@ export function usualConnections(): number {
 
 interface Connection {
   readonly peer: string;
-  /** The one that requests come on: of TLS, that above the first. */
+  /** The socket of requests; with TLS, the one above the accepted one. */
   socket: Socket;
   /** Requests begun and not answered yet. */
   underWay: number;
-  /** Those of them that have come whole. */
+  /** Those that have arrived whole. */
   whole: number;
   last: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined;
 }
 
 /**
- * The connections of a server, kept below a number. Clients that connect and ask nothing, or ask a byte at a time, give
- * way to those that come after them, so that they cannot keep anybody out; where every connection has a request under
- * way, it is the new one that is closed. Node's `maxConnections` always closes the new one, and of requests at a time
- * on a connection it has no limit.
+ * A server's connections, limited in number. Clients that connect and request nothing, or send a byte at a time, give
+ * way to newer ones, so they cannot lock anyone out; if every connection has a request in progress, the new one is
+ * closed. Node's `maxConnections` always closes the new one, and has no limit for pipelined requests.
  */
 export class Connections {
   readonly #most: number;
@@ -62,7 +61,7 @@ export class Connections {
   readonly #waiting = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
 
-  /** `onDrop` is told of every connection closed for want of room. */
+  /** `onDrop` is called for every connection closed for lack of room. */
   constructor(most: number, onDrop: () => void) {
     this.#most = most;
     this.#onDrop = onDrop;
@@ -80,7 +79,7 @@ export class Connections {
   /** `http2` answers some of the connections that `server` accepts. */
   watch(server: Server | HttpsServer, http2: Http2Server): void {
     server.on("connection", (socket: Socket) => this.#add(socket));
-    // TLS puts a socket of its own above the one that was accepted
+    // TLS puts its own socket above the accepted one
     server.on("secureConnection", (socket: Socket) => {
       const connection = this.#all.get(peerOf(socket));
       if (connection === undefined) return;
@@ -99,8 +98,8 @@ export class Connections {
   }
 
   /**
-   * Whether another answer is on its way on a socket, or due: one written now would be taken for a part of it, or for
-   * it. An answer to a request that has not come whole is not.
+   * Whether another answer is in progress or due on a socket: one written now would be taken for part of it, or for it.
+   * Answers to incomplete requests do not count.
    */
   isAnswering(socket: Duplex): boolean {
     const { underWay = 0, last } = this.#bySocket.get(socket) ?? {};
@@ -122,7 +121,7 @@ export class Connections {
   }
 
   #begin(request: IncomingMessage, response: ServerResponse): void {
-    // HTTP/2 has something of its own in front of the socket
+    // HTTP/2 puts its own object in front of the socket
     const connection = this.#bySocket.get(request.socket) ?? this.#all.get(peerOf(request.socket));
     if (connection === undefined) return;
     connection.underWay += 1;
@@ -134,13 +133,13 @@ export class Connections {
     let isWhole = false;
     let isOver = false;
     const cameWhole = () => {
-      // one that was answered before it came whole is waiting for its next request by then
+      // one that was answered early is already waiting for its next request
       if (isOver) return;
       isWhole = true;
       connection.whole += 1;
       this.#waiting.delete(connection);
     };
-    // a body that trickles in is no reason to keep others out
+    // a slowly arriving body must not keep others out
     if (hasBody(request)) request.once("end", cameWhole);
     else cameWhole();
     this.#waitUnlessWhole(connection);
@@ -152,7 +151,7 @@ export class Connections {
     });
   }
 
-  /** The last of those that wait, from now on; where a whole request is under way, it does not. */
+  /** Puts a connection last among the waiting ones, unless it has a whole request in progress. */
   #waitUnlessWhole(connection: Connection): void {
     if (connection.whole > 0 || this.#all.get(connection.peer) !== connection) return;
     this.#waiting.delete(connection);
@@ -166,24 +165,24 @@ export class Connections {
 
   #remove(connection: Connection): void {
     this.#waiting.delete(connection);
-    // a port may be taken again before the end of its last connection is told
+    // a port may be reused before the end of its last connection is reported
     if (this.#all.get(connection.peer) === connection) this.#all.delete(connection.peer);
   }
 }
 
-/** The same for a socket and for the one that TLS puts above it. */
+/** The same for a socket and for the TLS socket above it. */
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 function hasBody(request: IncomingMessage): boolean {
-  // of HTTP/2, where a body needs no header
+  // over HTTP/2 a body needs no header
   if ("stream" in request) return !(request.stream as Http2Stream).endAfterHeaders;
   const { headers } = request;
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** What the owner is told when there is no room for more of them. */
+/** The owner's warning when there is no room for more connections. */
 export function tooManyConnections(most: number): RunvaultError {
   const message = `all ${most} connections are in use: idle ones are closed to make room for new ones`;
   return new RunvaultError("rate_limited", message, {

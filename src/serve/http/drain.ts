@@ -1,12 +1,12 @@
 /**
- * What the end of a server waits for: answers under way, those without an end of their own, which end when it does, and
- * work to finish. Node's `close` waits for connections, without a limit, and takes the port away first.
+ * What a server's end waits for: answers in progress, endless answers, which end with it, and remaining work. Node's
+ * `close` waits for connections without a limit, and closes the port first.
  */
 export class Drain {
   readonly #ending = new AbortController();
   readonly #open = new Set<Promise<unknown>>();
 
-  /** Fires when the server ends. */
+  /** Aborts when the server ends. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
@@ -16,7 +16,7 @@ export class Drain {
     return this.#open.size;
   }
 
-  /** Keeps the end of the server waiting for `work`, which ends soon after the signal. */
+  /** Makes the server's end wait for `work`, which ends soon after the signal. */
   add(work: Promise<unknown>): void {
     const done = work.then(
       () => undefined,
@@ -26,7 +26,7 @@ export class Drain {
     void done.then(() => this.#open.delete(done));
   }
 
-  /** Ends them, and waits until they have or the time is over. Gives how many have not. */
+  /** Ends them and waits for them, or until time is up. Returns how many have not ended. */
   async end(withinMs: number): Promise<number> {
     this.#ending.abort("the server is stopping");
     let timer: NodeJS.Timeout | undefined;

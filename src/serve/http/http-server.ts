@@ -7,18 +7,18 @@ import type { ConnectionLimits, Connections } from "./connections.ts";
 import { newHttp2Server, takeHttp2 } from "./http2-server.ts";
 
 export interface HttpServerOptions {
-  /** Of TLS, where it is wanted. */
+  /** For TLS, if wanted. */
   readonly tls: https.ServerOptions | undefined;
   readonly connections: Connections;
   readonly limits: ConnectionLimits;
 }
 
-// room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
+// room for a few chunks on their way to the socket, so that reading and sending overlap
 const sendBufferBytes = 4 * 1024 * 1024;
-/** As long as the usual load balancers keep a connection at most, and a little more. */
+/** A little longer than common load balancers keep a connection. */
 const keepAliveMs = 72_000;
 
-/** A server of HTTP/1.1 and HTTP/2, on one port, that neither slow, nor many, nor broken requests bring down. */
+/** A server for HTTP/1.1 and HTTP/2 on one port that withstands slow, many, and broken requests. */
 export function newHttpServer(
   handler: http.RequestListener,
   { tls, connections, limits }: HttpServerOptions,
@@ -29,7 +29,7 @@ export function newHttpServer(
     shouldUpgradeCallback: wantsWebSocket,
     headersTimeout: headMs,
     requestTimeout: Math.max(headMs, requestMs),
-    // Node looks only so often for what is late
+    // how often Node looks for late requests
     connectionsCheckingInterval: Math.max(10, Math.min(headMs, requestMs) / 4),
     keepAliveTimeout: keepAliveMs,
   };
@@ -49,11 +49,11 @@ export function newHttpServer(
     );
   takeHttp2(server, tls !== undefined, { http2, headMs, onSilent });
   connections.watch(server, http2);
-  // Node's own knows nothing of WebSockets, of HTTP/2, and of what has not said yet which protocol it speaks
+  // Node's own does not know WebSockets, HTTP/2, and connections without a protocol yet
   server.closeAllConnections = () => connections.closeAll();
   for (const one of [server, http2]) {
     one.on("request", (request: EventEmitter) => {
-      // who reads a body hears that it broke; where nobody reads it any more, an error that nobody hears ends the process
+      // readers of a body see its error; once nobody reads, an unhandled error would end the process
       request.on("error", () => {});
     });
   }

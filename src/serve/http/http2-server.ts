@@ -5,25 +5,25 @@ import type { Socket } from "node:net";
 import { mostPipelined } from "./connections.ts";
 
 export interface Http2Limits {
-  /** How long a client may take to its first request. */
+  /** Time limit to a client's first request. */
   readonly headMs: number;
-  /** How long a request may take with its body. */
+  /** Time limit for a request with its body. */
   readonly requestMs: number;
-  /** How long a session may be without a request. */
+  /** How long a session may be idle. */
   readonly keepAliveMs: number;
 }
 
-/** What every connection of HTTP/2 begins with. */
+/** The beginning of every HTTP/2 connection. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
-/** As much as the head of a request over HTTP/1.1 may have. */
+/** The same limit as for an HTTP/1.1 request's head. */
 const maxHeadBytes = http.maxHeaderSize;
-/** Room for the answers under way of one session; a page is 4 MiB. */
+/** Room for a session's answers in progress; a page is 4 MiB. */
 const sessionMegabytes = 512;
-/** How often it is looked whether the end of an answer was sent; usually it was at once. */
+/** How often to check that the end of an answer was sent; usually it was at once. */
 const endLookMs = 10;
 
-// Node's types have fields where what is there are none
+// Node's types declare fields that do not exist
 type Base = Omit<
   http2.Http2ServerResponse,
   "destroyed" | "destroy" | "setHeader" | "writableNeedDrain" | "writeContinue"
@@ -33,8 +33,8 @@ const Base = http2.Http2ServerResponse as unknown as new (...given: readonly unk
 const { setHeader, writeContinue } = http2.Http2ServerResponse.prototype;
 
 /**
- * A response that tells as one of HTTP/1.1 does whether it is over, and how a cut one ended: without this a client could
- * take it for whole.
+ * A response that reports like HTTP/1.1 whether it is over, and how a cut one ended; otherwise clients could take it
+ * for complete.
  */
 class Response extends Base {
   constructor(...given: readonly unknown[]) {
@@ -43,7 +43,7 @@ class Response extends Base {
     this.once("close", () => {
       isTold = true;
     });
-    // Node says nothing of the end of an answer to HEAD that was cut
+    // Node does not report the end of a cut answer to HEAD
     this.stream.once("close", () => {
       if (!isTold) this.emit("close");
     });
@@ -61,12 +61,14 @@ class Response extends Base {
     this.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
   }
 
-  /** A stream may be over before its request is heard of; Node would throw where nobody catches it. */
+  /** A stream may end before its request is handled; Node would then throw an uncaught error. */
   writeContinue(): void {
     if (!this.destroyed) writeContinue.call(this);
   }
 
-  /** HTTP/2 has no header `connection`: a session that is to close takes no more requests, and ends with those it has. */
+  /**
+   * HTTP/2 has no header `connection`: a session that is to close accepts no more requests, and ends with those it has.
+   */
   setHeader(name: string, value: number | string | readonly string[]): void {
     if (name.toLowerCase() !== "connection") setHeader.call(this, name, value);
     else if (value === "close") this.stream.session?.close();
@@ -74,8 +76,8 @@ class Response extends Base {
 }
 
 /**
- * A server of HTTP/2 for connections that another one has accepted. Sessions that ask nothing, requests that do not come
- * whole and more of them than HTTP/1.1 would have are ended; Node itself ends floods of resets, settings, pings and heads.
+ * An HTTP/2 server for connections that another server accepted. Ends idle sessions, incomplete requests, and too many
+ * of them; Node itself ends floods of resets, settings, pings and heads.
  */
 export function newHttp2Server(handler: http.RequestListener, limits: Http2Limits): http2.Http2Server {
   const server = http2.createServer(
@@ -85,7 +87,7 @@ export function newHttp2Server(handler: http.RequestListener, limits: Http2Limit
       maxSessionMemory: sessionMegabytes,
     },
     (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => {
-      // of a stream that is over by now nobody hears the end, and would wait for it
+      // The stream has closed; a handler would wait forever.
       const answer = response as unknown as http.ServerResponse<http.IncomingMessage> & {
         req: http.IncomingMessage;
       };
@@ -97,18 +99,18 @@ export function newHttp2Server(handler: http.RequestListener, limits: Http2Limit
     if (stream.endAfterHeaders) return;
     const late = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), limits.requestMs);
     for (const event of ["end", "close"]) stream.once(event, () => clearTimeout(late));
-    // the response tells its own `finish` only once the stream is closed
+    // the response emits `finish` only once the stream is closed
     stream.once("finish", () => dropBody(stream));
   });
   return server;
 }
 
 /**
- * Ends a stream whose answer is on its way: the rest of a body that was not read to its end nobody wants. Only behind the
- * end of the answer, or clients take it for cut (RFC 9113, 8.1), and Node does not say when that was sent.
+ * Ends a stream after its answer was sent, dropping the unread rest of its body. Doing that before the answer's end
+ * makes clients take it for cut (RFC 9113, 8.1), and Node does not say when that was sent.
  */
 function dropBody(stream: http2.Http2Stream): void {
-  // a request that was given up takes no more, and would hold the stream for good
+  // an abandoned request reads no more, and would hold the stream forever
   stream.removeAllListeners("data").resume();
   const close = () => {
     if (stream.destroyed) return;
@@ -119,8 +121,8 @@ function dropBody(stream: http2.Http2Stream): void {
 }
 
 /**
- * Ends a session that is without a request for too long. Node's timer of the session does the work, which frames of no
- * stream, such as pings, do not start anew; that an answer is under way, and only waits for its source, it does not know.
+ * Ends a session that is idle for too long. Uses Node's session timer, which frames without a stream, such as pings, do
+ * not reset; but it does not know about answers that only wait for their source.
  */
 function endIdle(session: http2.ServerHttp2Session, { headMs, keepAliveMs }: Http2Limits): void {
   let open = 0;
@@ -138,9 +140,8 @@ function endIdle(session: http2.ServerHttp2Session, { headMs, keepAliveMs }: Htt
 }
 
 /**
- * Takes the connections of a server that are HTTP/2: over TLS by what the handshake agreed on, else by how they begin,
- * which clients have to know of (prior knowledge). All others go on as before. `onSilent` is told of one that says too
- * little in time to tell.
+ * Takes over a server's HTTP/2 connections: over TLS by the handshake's choice, else by their first bytes (prior
+ * knowledge). Others continue as before. `onSilent` gets connections that send too little in time to tell.
  */
 export function takeHttp2(
   server: http.Server | https.Server,
@@ -160,7 +161,7 @@ export function takeHttp2(
   server.removeAllListeners(event);
   const pass = (socket: Socket, isHttp2: boolean) => {
     if (isHttp2) {
-      // whoever says no more opens no window either: a session of theirs would be there until its timers end it
+      // a peer that has closed its side opens no window either: its session would stay until its timers end it
       socket.allowHalfOpen = false;
       taker.emit("connection", socket);
     } else for (const listener of others) listener.call(server, socket);
@@ -171,7 +172,7 @@ export function takeHttp2(
   });
 }
 
-/** Looks at the first bytes of a connection, and leaves them to be read by whoever takes it. */
+/** Looks at a connection's first bytes, and leaves them for its reader. */
 function firstBytes(
   socket: Socket,
   headMs: number,
@@ -195,7 +196,7 @@ function firstBytes(
     socket.unshift(seen);
     onKnown(isLike);
   };
-  // whoever takes a connection that is over already would wait for its end, which was told
+  // the new owner of a connection that is already over would wait for its end
   const end = () => {
     stop();
     socket.destroy();

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape, toJson } from "@bufbuild/protobuf";
 import type { FastifyReply } from "fastify";
 
-/** Answers with a message as the control and live planes have it: lower camel case, zero values present. */
+/** Sends a message in the form of the control and live planes: lower camel case, zero values present. */
 export function answerJson<Desc extends DescMessage>(
   reply: FastifyReply,
   schema: Desc,

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** Whether only this machine reaches an address to listen on. */
+/** Whether only this machine can reach a listening address. */
 export function isLoopback(host: string): boolean {
   if (host === "localhost") return true;
   const family = isIP(host);

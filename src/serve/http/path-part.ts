@@ -1,7 +1,7 @@
 /**
- * An id as a part of a URL's path that no client and no proxy changes on its way: bytes outside `[A-Za-z0-9._-]`, and a
- * leading dot, as `~XX`. Percent-encoded, `/` is refused or decoded by many of them, `..` is taken for a folder, and `*`
- * or `[` for a pattern.
+ * An id as a URL path segment that no client or proxy changes: bytes outside `[A-Za-z0-9._-]`, and a leading dot,
+ * become `~XX`. In percent-encoding, many of them refuse or decode `/`, treat `..` as a folder, and `*` or `[` as a
+ * pattern.
  */
 export function pathPart(id: string): string {
   return Buffer.from(id, "utf8")
@@ -12,7 +12,7 @@ export function pathPart(id: string): string {
     );
 }
 
-/** The id of such a part, or of one that was percent-encoded instead. */
+/** The id of such a segment, or of a percent-encoded one. */
 export function idOfPart(part: string): string {
   const bytes = Buffer.from(part, "utf8").toString("latin1");
   const plain = bytes.replace(/~([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));

@@ -6,7 +6,7 @@ export function pathOf({ url }: Pick<FastifyRequest, "url">): string {
   return url.split("?", 1)[0] ?? url;
 }
 
-/** The parameters of a request as they came; of a target that is no URL there are none. */
+/** A request's parameters as received; none if its target is not a valid URL. */
 export function givenQueryOf(request: FastifyRequest): RawQuery {
   return (request.query as RawQuery | null) ?? {};
 }

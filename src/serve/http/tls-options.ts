@@ -3,18 +3,18 @@ import type { ServerOptions } from "node:https";
 import { createSecureContext } from "node:tls";
 import { RunvaultError } from "../../model/error.ts";
 
-/** What a server proves itself with, and asks of clients; PEM texts. */
+/** A server's certificate and its requirements for clients; PEM texts. */
 export interface ServeTls {
   readonly cert: string;
   readonly key: string;
-  /** When set, clients need a certificate that one of these authorities has signed. */
+  /** If set, clients need a certificate signed by one of these authorities. */
   readonly clientCa?: string;
 }
 
-/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
+/** Throws `invalid_argument` if certificate, key or authorities cannot be read. */
 export function tlsOptions({ cert, key, clientCa }: ServeTls): ServerOptions {
   try {
-    // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
+    // Node accepts an empty key, and takes an empty list of authorities for the machine's own
     const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
     if (!fits) throw new Error("the key does not belong to the certificate");
     if (clientCa !== undefined) new X509Certificate(clientCa);

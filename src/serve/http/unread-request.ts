@@ -7,16 +7,16 @@ import {
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
 
-/** A made answer to a call. */
+/** A complete answer to a call. */
 export interface MadeAnswer {
   readonly status: number;
   readonly header: Headers;
   readonly body: Buffer;
-  /** Of gRPC. */
+  /** For gRPC. */
   readonly trailer?: Headers | undefined;
 }
 
-/** What a handler answers to a call. */
+/** A handler's answer to a call. */
 export async function answerOf(
   handler: UniversalHandler,
   asked: UniversalServerRequest,
@@ -26,13 +26,13 @@ export async function answerOf(
     return { status, header: new Headers(header), body: await bodyOf(answer), trailer };
   } catch (error) {
     if (!(error instanceof URIError)) throw error;
-    // What is quoted of a wrong text may have half a character, which connect-es cannot put into a header. The
-    // beginning of a text is as wrong, and has none.
+    // The error may quote half a character, which connect-es cannot put into a header. The beginning of a text fails
+    // the same way, without one.
     return await answerOf(handler, { ...asked, body: createAsyncIterable([unfinishedJson]) });
   }
 }
 
-/** An envelope of gRPC with the one byte `{`. */
+/** A gRPC envelope with the single byte `{`. */
 const unfinishedJson = Uint8Array.of(0, 0, 0, 0, 1, 0x7b);
 
 async function bodyOf({ body }: Pick<UniversalServerResponse, "body">): Promise<Buffer> {
@@ -45,9 +45,9 @@ async function bodyOf({ body }: Pick<UniversalServerResponse, "body">): Promise<
 }
 
 /**
- * The answer to a call of whose message no method has heard. Where its bytes are no message, connect-es says `internal`,
- * as if that were our fault; it is the client's: `invalid_argument`. Connect has the code in an error of status 500, gRPC
- * in a trailer, gRPC-Web in a trailer at the end of the body.
+ * Corrects the answer to a call that no method has seen. If its bytes are not a valid message, connect-es says
+ * `internal`, but it is the client's fault: `invalid_argument`. Connect has the code in an error of status 500, gRPC in
+ * a trailer, gRPC-Web in a trailer at the end of the body.
  */
 export function unreadAnswer(made: MadeAnswer): MadeAnswer {
   if (made.trailer?.get(grpcStatus) === String(Code.Internal)) {
@@ -61,7 +61,7 @@ export function unreadAnswer(made: MadeAnswer): MadeAnswer {
   // 415 and the like have no body
   if ((made.status !== 500 && made.status !== 400) || made.body.length === 0) return made;
   const error = JSON.parse(made.body.toString()) as Readonly<Record<string, unknown>>;
-  // it quotes what came, which may be half a character
+  // it quotes the request, which may have half a character
   const message = String(error.message ?? "").toWellFormed();
   const code = made.status === 500 ? "invalid_argument" : error.code;
   const body = Buffer.from(JSON.stringify({ ...error, code, message }));
@@ -73,7 +73,7 @@ export function unreadAnswer(made: MadeAnswer): MadeAnswer {
 const grpcStatus = "grpc-status";
 const [trailerFlag, compressedFlag, envelopeBytes] = [0x80, 0x01, 5];
 
-/** A body of gRPC-Web that is its trailer alone: a flag, a length, and lines, compressed where that says so. */
+/** A gRPC-Web body that is only its trailer: a flag, a length, and lines, perhaps compressed. */
 function blamingTrailer(body: Buffer): Buffer {
   const flags = body[0] ?? 0;
   if ((flags & trailerFlag) === 0) return body;
@@ -90,8 +90,8 @@ function blamingTrailer(body: Buffer): Buffer {
 }
 
 /**
- * The answer to a call that is refused for its host. HTTP has a status for that, which Connect's codes do not lead to;
- * clients of Connect go by the code in the body. Answers of gRPC-Web are left, as above.
+ * The answer to a call that is refused for its host. HTTP has a status for that but Connect has no code; Connect
+ * clients use the code in the body. gRPC-Web answers stay unchanged, as above.
  */
 export function misdirectedAnswer(made: MadeAnswer): MadeAnswer {
   return made.status === 200 ? made : { ...made, status: 421 };

@@ -6,17 +6,17 @@ import type { ServiceMetrics } from "../monitoring/service-metrics.ts";
 import { readClientFrame, serverFrame, valuesFrame } from "./live-frame.ts";
 import { type DropPolicy, LiveOutbox, type OutboxStream } from "./live-outbox.ts";
 
-/** As the contract says of Subscribe. */
+/** From the contract of Subscribe. */
 const mostSubscriptions = 16;
-/** A connection that does not answer a ping until the next one is dead. */
+/** A connection that does not answer a ping before the next one is dead. */
 const pingMs = 30_000;
-/** Pongs to a client that asks and does not read would pile up. */
+/** Otherwise pongs to a client that does not read would pile up. */
 const mostPongBytes = 64 * 1024;
 
-/** How long a client that is behind has to take the close of its connection. */
+/** Time for a slow client to take the close of its connection. */
 const closeMs = 5_000;
 
-/** Why a connection is closed, by WebSocket close codes. */
+/** WebSocket close codes for our reasons. */
 export const closeCode = { goingAway: 1001, policy: 1008 } as const;
 
 export interface LiveConnectionOptions {
@@ -24,11 +24,11 @@ export interface LiveConnectionOptions {
   readonly instanceId: string;
   readonly metrics: ServiceMetrics;
   readonly onError: (error: RunvaultError) => void;
-  /** Told once the connection is closed. */
+  /** Called once the connection is closed. */
   readonly onClose: (sent: Sent) => void;
 }
 
-/** What a client was sent over its connection's life. */
+/** What was sent over a connection's life. */
 export interface Sent {
   readonly rows: number;
   readonly bytes: number;
@@ -39,7 +39,7 @@ interface Subscription {
   readonly streams: OutboxStream[];
 }
 
-/** One client's WebSocket: what it subscribed to, and what is on its way to it. */
+/** One client's WebSocket: its subscriptions, and the messages on their way to it. */
 export class LiveConnection {
   readonly #socket: WebSocket;
   readonly #options: LiveConnectionOptions;
@@ -87,7 +87,7 @@ export class LiveConnection {
     });
   }
 
-  /** Closes the connection of a client that does not read, and so may never learn of it. */
+  /** Closes the connection of a client that does not read, and so may never notice. */
   #giveUp(): void {
     this.#endAll();
     this.#socket.close(closeCode.policy, "the client does not read its messages");
@@ -147,7 +147,7 @@ export class LiveConnection {
       this.#reply(serverFrame({ case: "subscribed", value: { resourceKey: key, feeds: told } }));
       await Promise.all(feeds.map((feed) => this.#deliver(feed, subscription)));
       if (signal.aborted) return;
-      // it stands behind the values that still wait
+      // it is sent after the values that still wait
       this.#subscriptions.delete(key);
       this.#options.metrics.subscriptions.dec();
       this.#reply(serverFrame({ case: "ended", value: { resourceKey: key } }));
@@ -180,7 +180,7 @@ export class LiveConnection {
     stream.finish();
   }
 
-  /** Ends a subscription at once; what waits of it is not sent. False where there is none. */
+  /** Ends a subscription at once and drops its waiting messages. False if there is none. */
   #end(key: string): boolean {
     const subscription = this.#subscriptions.get(key);
     if (subscription === undefined) return false;

@@ -10,7 +10,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tables } from "../../model/profile/table.ts";
 import { rowMessage } from "../../row/wire/row-message.ts";
 
-/** What a client's frame asks for. Throws `invalid_argument`. */
+/** The request in a client's frame. Throws `invalid_argument`. */
 export function readClientFrame(text: string): Exclude<ClientFrame["frame"], { case: undefined }> {
   let frame: ClientFrame["frame"];
   try {
@@ -27,7 +27,7 @@ export function readClientFrame(text: string): Exclude<ClientFrame["frame"], { c
 
 const hint = 'Send {"subscribe":{"resourceKey":"…"}} or {"unsubscribe":{"resourceKey":"…"}}.';
 
-/** A frame of the service as text. */
+/** A server frame as text. */
 export function serverFrame(frame: MessageInitShape<typeof ServerFrameSchema>["frame"]): string {
   const message = create(ServerFrameSchema, frame === undefined ? {} : { frame });
   return JSON.stringify(toJson(ServerFrameSchema, message, { alwaysEmitImplicit: true }));
@@ -40,7 +40,7 @@ export interface ValuesHead {
 }
 
 /**
- * A frame of values as text. The rows are canonical lines, and become protobuf JSON by their names alone, so that no
+ * A frame of values as text. The rows are canonical lines; they become protobuf JSON only by renaming keys, so no
  * number passes through a double.
  */
 export function valuesFrame(head: ValuesHead, { table, rows, replayed }: LiveValue): string {
@@ -49,7 +49,7 @@ export function valuesFrame(head: ValuesHead, { table, rows, replayed }: LiveVal
   return `{"values":{"resourceKey":${JSON.stringify(head.resourceKey)},"model":"${table}","number":"${head.number}","dropped":"${head.dropped}","replayed":${replayed},"rows":[${cased.join(",")}]}}`;
 }
 
-/** The field of PreviewRow that holds a table's rows, by its name in JSON. */
+/** PreviewRow's field for a table's rows, by its JSON name. */
 const previewFields = Object.fromEntries(
   tables.map((table) => {
     const message = rowMessage(table);
@@ -59,7 +59,7 @@ const previewFields = Object.fromEntries(
   }),
 ) as Readonly<Record<TableName, string>>;
 
-/** A flat row with its keys in lower camel case. Quotes in strings are escaped, so only a key stands like this. */
+/** A flat row with keys in lower camel case. Quotes in strings are escaped, so only keys match. */
 function lowerCamel(row: string): string {
   return row.replaceAll(
     /([{,]")([a-z_]+)(":)/g,

@@ -1,20 +1,20 @@
-/** What happens to messages that a slow client does not take: the catalog's drop policies. */
+/** How messages are dropped for a slow client: the catalog's drop policies. */
 export type DropPolicy = "NEVER" | "OLDEST" | "CONFLATE";
 
-/** Messages and bytes that wait of one stream at most; of CONFLATE one message. */
+/** Most waiting messages and bytes of one stream; CONFLATE keeps one message. */
 export const mostWaiting = 256;
 const mostWaitingBytes = 1024 * 1024;
 
 interface Waiting {
-  /** Order of arrival over all streams of the outbox. */
+  /** Order of arrival across all streams of the outbox. */
   readonly order: number;
   readonly bytes: number;
   text(dropped: number): string;
 }
 
 /**
- * Messages on their way to one client, one at a time, in the order in which they came. However slow the client is, a
- * bounded number waits of each stream, and what happens to the rest is the stream's drop policy.
+ * Messages on their way to one client, one at a time, in order. However slow the client, only a limited number waits
+ * per stream; the stream's drop policy decides about the rest.
  */
 export class LiveOutbox {
   readonly #send: (text: string) => Promise<void>;
@@ -25,15 +25,15 @@ export class LiveOutbox {
   #closed = false;
 
   /**
-   * `send` resolves when the client's connection took the text, and rejects when it is gone. `onOverflow` is told when
-   * more waits than may of a stream that must not drop.
+   * `send` resolves when the connection has taken the text, and rejects when it is gone. `onOverflow` is called when a
+   * stream that must not drop exceeds its limit.
    */
   constructor(send: (text: string) => Promise<void>, onOverflow: () => void) {
     this.#send = send;
     this.#onOverflow = onOverflow;
   }
 
-  /** `onDrop` hears of each message dropped. */
+  /** `onDrop` is called for each dropped message. */
   stream(policy: DropPolicy, onDrop: () => void = () => {}): OutboxStream {
     const stream = new OutboxStream(policy, {
       nextOrder: () => this.#order++,
@@ -51,7 +51,7 @@ export class LiveOutbox {
     return stream;
   }
 
-  /** Lets go of everything that waits. */
+  /** Drops everything that waits. */
   close(): void {
     this.#closed = true;
     for (const stream of [...this.#streams]) stream.close();
@@ -63,7 +63,7 @@ export class LiveOutbox {
     try {
       for (let text = this.#take(); text !== undefined; text = this.#take()) await this.#send(text);
     } catch {
-      // the connection is gone, and whoever watches it knows
+      // the connection is gone, and its owner knows
       this.close();
     } finally {
       this.#sending = false;
@@ -103,12 +103,12 @@ export class OutboxStream {
     this.#hooks = hooks;
   }
 
-  /** When the first that waits came; Infinity when none waits. */
+  /** When the first waiting message came; Infinity without one. */
   get headOrder(): number {
     return this.#waiting[0]?.order ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Puts a message that may be dropped. `text` is told how many were dropped since the last one that was not. */
+  /** Adds a message that may be dropped. `text` gets the number of messages dropped since the last one. */
   put(bytes: number, text: (dropped: number) => string): void {
     if (this.#closed) return;
     const most = this.#policy === "CONFLATE" ? 1 : mostWaiting;
@@ -127,7 +127,7 @@ export class OutboxStream {
     this.#add(bytes, text);
   }
 
-  /** Puts a message at the client's pace: once nothing waits any more. False when the stream is closed. */
+  /** Adds a message at the client's pace: once nothing else waits. False when the stream is closed. */
   async putInTurn(bytes: number, text: (dropped: number) => string): Promise<boolean> {
     while (this.#waiting.length > 0 && !this.#closed) {
       await new Promise<void>((resolve) => {
@@ -151,13 +151,13 @@ export class OutboxStream {
     return first.text(dropped);
   }
 
-  /** Nothing more is put; what waits still goes out. */
+  /** Accepts nothing more; waiting messages are still sent. */
   finish(): void {
     this.#finished = true;
     if (this.#waiting.length === 0) this.close();
   }
 
-  /** Lets go of what waits; what is put from now on is lost. */
+  /** Drops what waits, and all later messages. */
 
   close(): void {
     this.#closed = true;

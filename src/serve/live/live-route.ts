@@ -9,10 +9,10 @@ import type { ServiceMetrics } from "../monitoring/service-metrics.ts";
 import { queryOf } from "../route-doc.ts";
 import { closeCode, LiveConnection, type Sent } from "./live-connection.ts";
 
-/** As the contract says of ClientFrame. */
+/** From the contract of ClientFrame. */
 const mostFrameBytes = 16 * 1024;
 const mostConnections = 64;
-/** How long a client has to answer the close of its connection when the server ends. */
+/** Time for a client to answer the close of its connection when the server ends. */
 const closeMs = 500;
 
 export interface LiveRouteOptions {
@@ -23,19 +23,19 @@ export interface LiveRouteOptions {
 }
 
 /**
- * True for a request that asks for a WebSocket. Any other upgrade, such as the `h2c` that some clients offer with every
- * request, is no reason not to answer as usual.
+ * Whether a request asks for a WebSocket. Other upgrades, such as the `h2c` that some clients always offer, are
+ * answered as usual.
  */
 export function wantsWebSocket(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === "websocket";
 }
 
-/** Closes the connection with the answer where the router itself refuses an upgrade: no hook does it then. */
+/** Closes the connection with the answer if the router itself refuses an upgrade, because then no hook does. */
 export function closeRefusedUpgrade(request: FastifyRequest, reply: FastifyReply): void {
   if (wantsWebSocket(request.raw)) reply.raw.once("finish", () => request.raw.socket.destroySoon());
 }
 
-/** Takes WebSockets on this server. To be awaited before any hook or route is added. */
+/** Accepts WebSockets on this server. Await it before adding any hook or route. */
 export async function acceptWebSockets(app: FastifyInstance): Promise<void> {
   await app.register(websocket, {
     options: { maxPayload: mostFrameBytes, perMessageDeflate: false, autoPong: false },
@@ -52,7 +52,7 @@ export async function acceptWebSockets(app: FastifyInstance): Promise<void> {
   });
   app.addHook("onRequest", async (request) => {
     if (!request.ws || request.is404) return;
-    // a route has one for HEAD beside the one for GET
+    // a GET route has another one for HEAD
     if (request.method !== "GET" || request.routeOptions.config.takesWebSocket !== true) {
       throw new RunvaultError("invalid_argument", "this route does not take a WebSocket");
     }
@@ -65,7 +65,7 @@ declare module "fastify" {
   }
 }
 
-/** GET /instances/{id}/ws. What is wrong with the instance is said before the upgrade, as on any route. */
+/** GET /instances/{id}/ws. Errors about the instance are answered before the upgrade, as on any route. */
 export function liveRoute(app: FastifyInstance, options: LiveRouteOptions): void {
   const { control, metrics, onError, onRequest } = options;
   app.route<{ Params: { id: string } }>({

@@ -7,8 +7,8 @@ import { RowCursor } from "../history/row-cursor.ts";
 import { maxPageBytes } from "../wire-hook.ts";
 
 /**
- * The last rows of a listing, in key order, as they stand in a response: at most `count`, and no more than 4 MiB. Sources
- * give rows from the front, so windows before the end are tried, each twice the one before, until one holds enough.
+ * The last rows of a listing, in key order, encoded for a response: at most `count`, and at most 4 MiB. Sources return
+ * rows from the front, so windows before the end are tried, each twice as long as the last, until one has enough.
  */
 export async function recentRows(
   source: HistorySource,
@@ -31,7 +31,7 @@ export async function recentRows(
       }
       rows.push(Uint8Array.from(wire.written()));
       wire.clear();
-      // dropped in batches: moving the list for every row would cost more than the rows
+      // dropped in batches: shifting the list for every row would cost more than the rows
       if (rows.length >= 2 * count) rows.splice(0, rows.length - count);
     }
     if (rows.length < count && !isWhole) continue;
@@ -42,7 +42,7 @@ export async function recentRows(
   }
 }
 
-/** A stretch of time before the last row that holds about twice as many rows as wanted; undefined where unknown. */
+/** A period before the last row that probably holds twice the wanted rows; undefined if unknown. */
 function firstWindow(facts: TableFacts | undefined, count: number): Nanoseconds | undefined {
   if (facts?.first === undefined || facts.last === undefined || facts.rows <= BigInt(count)) return undefined;
   const share = ((facts.last - facts.first) * BigInt(2 * count)) / facts.rows;

@@ -2,7 +2,7 @@ import { filterNames } from "../../model/profile/table.ts";
 import type { RequestScope } from "../auth/request-scope.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 
-/** Parameters of the interface. What comes under another name is a mistake, and may be a secret. */
+/** Parameters of the interface. Others are mistakes, and may be secrets. */
 const shownParameters: ReadonlySet<string> = new Set([
   "instance",
   "run_id",
@@ -14,7 +14,7 @@ const shownParameters: ReadonlySet<string> = new Set([
   ...filterNames,
 ]);
 
-/** What an access log says of a request: whose it was, what was asked, how it ended. No header is in it. */
+/** An access log entry: the caller, the request, and its end. Never any header. */
 export function accessEntry(
   entry: RequestLogEntry,
   scope: RequestScope | undefined,

@@ -1,4 +1,4 @@
-/** Calls `tell` once, and again only when so long has gone by. */
+/** Calls `tell` at most once in this period. */
 export function atMostEvery(ms: number, tell: () => void): () => void {
   let toldAt = Number.NEGATIVE_INFINITY;
   return () => {

@@ -11,7 +11,7 @@ export interface MonitoringRoutesOptions {
   readonly metrics: ServiceMetrics;
 }
 
-/** A place to scrape, relative to this server. */
+/** A target to scrape, relative to this server. */
 export interface MetricsTarget {
   readonly path: string;
   /** Empty for the service itself. */
@@ -20,7 +20,7 @@ export interface MetricsTarget {
   readonly port: number;
 }
 
-/** The service's own metrics first, then the instances' in the order of their ids. */
+/** The service's own metrics first, then the instances' by id. */
 export async function metricsTargets(control: ControlPlane | undefined): Promise<MetricsTarget[]> {
   const instances = (await control?.instances()) ?? [];
   return [
@@ -36,7 +36,7 @@ const doc = (summary: string, answer: RouteAnswer): FastifyContextConfig => ({
   doc: { summary, query: [], answer },
 });
 
-/** Prometheus text of the service and of each instance, and where to find them by Prometheus HTTP service discovery. */
+/** Prometheus text of the service and each instance, and HTTP service discovery for them. */
 export function monitoringRoutes(
   app: FastifyInstance,
   { control, listening, metrics }: MonitoringRoutesOptions,
@@ -93,7 +93,7 @@ export function monitoringRoutes(
   );
 }
 
-/** What an archive holds; nothing where it cannot be read, for the figures of the process are of use then too. */
+/** Metrics about an archive; empty if it cannot be read, because the process's metrics are still useful then. */
 async function keptText(control: ControlPlane | undefined): Promise<string> {
   if (control?.keptRuns === undefined || !(await control.daemon()).reachable) return "";
   const { states, runs } = await control.keptRuns();
@@ -127,13 +127,13 @@ async function gaugesText(figures: readonly Figure[]): Promise<string> {
 export interface Listening {
   readonly host: string;
   readonly port: number;
-  /** What a Host without a port means: 443 over TLS, else 80. */
+  /** The default port of a Host: 443 with TLS, else 80. */
   readonly usualPort: number;
 }
 
 /**
- * Host and port that the asker reached us by, so that it reaches the targets too; where its Host header has none, those
- * that we listen on.
+ * The host and port by which the client reached us, so that it can reach the targets too; without a Host header, our
+ * own.
  */
 export function reachedBy(host: string, listening: Listening): string {
   const [, name, port] = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/.exec(host) ?? [];

@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 
-/** Aborts its signal when the work it times takes too long. */
+/** Aborts its signal when the timed work takes too long. */
 export class QueryClock {
   readonly signal: AbortSignal;
   readonly #mostMs: number;
@@ -12,7 +12,7 @@ export class QueryClock {
     this.signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
   }
 
-  /** Chunks that come in time, one after the other. */
+  /** Chunks, each of which must come in time. */
   async *chunks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const iterator = chunks[Symbol.asyncIterator]();
     try {
@@ -36,7 +36,7 @@ export class QueryClock {
     try {
       return await work();
     } catch (error) {
-      // whatever broke on the way out, the time was the reason
+      // whatever failed afterwards, the time limit is the reason
       if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
       throw error;
     } finally {

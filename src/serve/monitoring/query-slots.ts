@@ -1,6 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 
-/** Lets so many queries for rows run at a time. */
+/** Limits the number of simultaneous row queries. */
 export class QuerySlots {
   readonly #most: number;
   #taken = 0;
@@ -9,7 +9,7 @@ export class QuerySlots {
     this.#most = most;
   }
 
-  /** Throws `rate_limited`; dispose what is given when the query is over. */
+  /** Throws `rate_limited`; dispose the result when the query is over. */
   take(): Disposable {
     if (this.#taken >= this.#most) {
       const queries = this.#most === 1 ? "a query is running" : `${this.#most} queries are running`;

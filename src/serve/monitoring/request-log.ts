@@ -1,12 +1,12 @@
 import type { Ending } from "../wire-hook.ts";
 
-/** One answered request; plain JSON, one line in a request log. It is made just before the answer ends. */
+/** One answered request; plain JSON, one line in a request log. Made just before the answer ends. */
 export interface RequestLogEntry {
-  /** Empty, as the path is, of a request that cannot be read as HTTP or did not come whole. */
+  /** Empty, like the path, for a request that is not readable as HTTP or incomplete. */
   readonly method: string;
   readonly path: string;
   readonly query: Readonly<Record<string, unknown>>;
-  /** 200 where the client left before there was one. */
+  /** 200 if the client left before there was one. */
   readonly status: number;
   /** `whole`, unless the answer was cut, stalled, or left by the client. */
   readonly ending: Ending;
@@ -14,16 +14,16 @@ export interface RequestLogEntry {
   readonly rows: number;
   /** Bytes of the body as sent. */
   readonly bytes: number;
-  /** For requests for rows: what was asked, the run resolved, times in UNIX nanoseconds. */
+  /** For row requests: the parameters, with the run resolved and times in UNIX nanoseconds. */
   readonly table?: string;
   readonly instance?: string;
   readonly run?: string;
   readonly from?: string;
   readonly to?: string;
-  /** Rows or page size asked for. */
+  /** Requested rows or page size. */
   readonly limit?: number;
-  /** Over RPC: a page token was given. The bounds are those of the listing, not of the page. */
+  /** Over RPC: the request had a page token. The bounds are the listing's, not the page's. */
   readonly continued?: boolean;
-  /** Why an answer that had begun could not go on. */
+  /** Why an answer failed after it had begun. */
   readonly error?: string;
 }

@@ -1,23 +1,21 @@
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
-/** What the service counts of itself, as Prometheus text. Each server has a registry of its own. */
+/** The service's own metrics, as Prometheus text. Each server has its own registry. */
 export interface ServiceMetrics {
   readonly connections: Gauge;
   readonly subscriptions: Gauge;
   /** Connections closed because there were too many. */
   readonly refused: Counter;
-  /** Values that slow clients did not get. */
+  /** Live values that slow clients missed. */
   readonly dropped: Counter;
   text(): Promise<string>;
 }
 
-// of the process, not of a server: some of them watch the runtime for as long as it lives
+// per process, not per server: some of them observe the runtime for its lifetime
 let processRegistry: Registry | undefined;
 
-/**
- * Gauges that are called totals, which Prometheus keeps for counters; each is the sum of another one over its labels.
- */
+/** Gauges named like totals, which Prometheus takes for counters; each is the sum of another one over its labels. */
 const misnamed = ["handles", "requests", "resources"].map((what) => `nodejs_active_${what}_total`);
 
 /** Counts every answer of the server from now on. */
@@ -38,7 +36,7 @@ export function serviceMetrics(app: FastifyInstance): ServiceMetrics {
     registers,
   });
   app.addHook("onResponse", async (request, reply) => {
-    // a path nobody serves is not a label: there are too many of them
+    // unknown paths must not become labels: there are too many
     const route = request.is404 ? "" : (request.routeOptions.url ?? "");
     const { method } = request;
     requests.inc({ method: /^[A-Z]{1,16}$/.test(method) ? method : "", route, status: reply.raw.statusCode });

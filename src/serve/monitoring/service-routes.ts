@@ -4,7 +4,7 @@ import { queryOf } from "../route-doc.ts";
 import type { Transport } from "../transport.ts";
 
 export interface ServiceRoutesOptions extends OpenApiOptions {
-  /** What the store is built on, such as simulator or archive. */
+  /** The kind of store, such as simulator or archive. */
   readonly kind: string;
   readonly transports: readonly Transport[];
   readonly basePath: string;
@@ -24,10 +24,10 @@ const overview = {
   required: ["name", "version", "kind", "about", "transports", "links"],
 };
 
-/** What there is to begin with; only what is served is told. */
+/** Starting points; only those served are listed. */
 const beginnings = ["health", "doctor", "instances", "history/instances", "files", "metrics", "discovery"];
 
-/** What this is, at the origin and at the base address, and the document of the REST side. */
+/** Describes the service at the origin and at the base address, and serves the OpenAPI document. */
 export function serviceRoutes(app: FastifyInstance, options: ServiceRoutesOptions): void {
   const { name, version, kind, transports, basePath, routes } = options;
   const isServed = (path: string) => routes.some(({ method, url }) => method === "GET" && url === path);
@@ -63,7 +63,7 @@ export function serviceRoutes(app: FastifyInstance, options: ServiceRoutesOption
   for (const url of ["/openapi.json", `${basePath}/openapi.json`]) {
     app.get(url, { config: { doc: document } }, async (request, reply) => {
       queryOf(request);
-      // few ask for it, and never two different ones
+      // loaded late: few request it, and it never changes
       made ??= import("../openapi.ts").then(({ openApiDocument }) =>
         JSON.stringify(openApiDocument(options)),
       );

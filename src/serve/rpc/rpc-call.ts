@@ -2,15 +2,15 @@ import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { RequestLogEntry } from "../monitoring/request-log.ts";
 import type { Asked } from "../wire-hook.ts";
 
-/** What a method notes of a call while it answers it. */
+/** Notes of a method while it answers a call. */
 export interface RpcCall {
-  /** Of history; undefined for any other call, and until its method is reached. */
+  /** Of history; undefined for other calls, and until the method is reached. */
   asked?: Asked;
   /** For the request log. */
   noted?: Pick<RequestLogEntry, "table" | "instance" | "run" | "from" | "to" | "limit" | "continued">;
-  /** The message could be read, and a method hears of it. */
+  /** The message was readable, and a method was called. */
   isRead?: boolean;
-  /** Rows of the answer; undefined where it has none, or is not made. */
+  /** Rows of the answer; undefined if it has none, or does not exist yet. */
   rows?: number;
 }
 
@@ -22,8 +22,8 @@ export function callOf(context: HandlerContext): RpcCall {
 }
 
 /**
- * Whether a call is answered in JSON, in whichever protocol: by the type that the handler has chosen for its answer. A
- * reading of the request's own type could differ from the handler's, in its case say, and rows would be left out.
+ * Whether a call is answered in JSON, by the type that the handler chose for its answer. Parsing the request's own type
+ * could differ from the handler's, for example in case, and rows would be lost.
  */
 export function isJsonCall(context: HandlerContext): boolean {
   return /[/+]json$/.test(context.responseHeader.get("content-type") ?? "");

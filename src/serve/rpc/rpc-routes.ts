@@ -42,11 +42,11 @@ import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
-  /** Host and port of this server, as a client reaches it that sends such a Host header. */
+  /** This server's host and port, as a client with such a Host header reaches it. */
   readonly address: (host: string) => string;
-  /** Why no call is answered any more; undefined while calls are. */
+  /** Why calls are no longer answered; undefined while they are. */
   readonly refusal: () => RunvaultError | undefined;
-  /** Refuse calls whose token is none of this server's, and those about instances that are not its. */
+  /** Refuse calls with an invalid token, and those about instances outside of it. */
   readonly hasTokens: boolean;
   /** Taken by calls for rows. */
   readonly slots: QuerySlots | undefined;
@@ -57,15 +57,12 @@ export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOp
 
 export type RouteOptions = Pick<RpcOptions, "onRequest" | "onError" | "wire">;
 
-// requests are a few ids and numbers; a token is the longest of them
+// requests are a few ids and numbers; a token is the longest part
 const maxRequestBytes = 64 * 1024;
-// below that, compressing saves no time
+// below this, compression saves no time
 const compressedBytes = 1024;
 
-/**
- * The services that are offered, as handlers that know nothing of HTTP servers, and of each one for methods that it has
- * not.
- */
+/** Handlers of the services, independent of HTTP servers, and one for each service's unknown methods. */
 export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   const { control, hasTokens, slots } = options;
   const gate = ({ service }: Pick<HandlerContext, "service">) => {
@@ -79,11 +76,11 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
     }
   };
   const common: ConnectRouterOptions = {
-    // there are clients that compress every request; answers are another matter
+    // some clients compress every request; answers are a separate question
     acceptCompression: [compressionGzip],
     compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
     readMaxBytes: maxRequestBytes,
-    // a misspelt filter that is ignored gives rows that were not asked for
+    // ignoring a misspelt filter would return the wrong rows
     jsonOptions: { ignoreUnknownFields: false },
     interceptors: [errorsOnWire(options.onError), withinBounds(hasTokens, slots)],
   };
@@ -99,7 +96,7 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   return [...router.handlers, ...unknownMethods(router.handlers, common, gate)];
 }
 
-/** A handler of each service for whatever method it does not have: `unimplemented`, before a message is read. */
+/** A handler per service for unknown methods: `unimplemented`, before the message is read. */
 function unknownMethods(
   known: readonly UniversalHandler[],
   common: ConnectRouterOptions,
@@ -119,15 +116,15 @@ function unknownMethods(
 }
 
 /**
- * The handlers as routes, each at its own path. The response is written here and not by connect-node, so that it is in
- * the request log before the client sees its end, and so that its bytes can be changed.
+ * The handlers as routes, each at its path. The response is written here rather than by connect-node, so that it is
+ * logged before the client sees its end, and its bytes can be changed.
  */
 export function rpcRoutes(
   app: FastifyInstance,
   handlers: readonly UniversalHandler[],
   options: RouteOptions,
 ): void {
-  // bodies are for the handlers to read
+  // the handlers read bodies themselves
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   for (const handler of handlers) {
@@ -169,7 +166,7 @@ async function answerCall(
       bytes: body.length,
       ...call.noted,
     });
-    // of a body that the handler gave up in the middle Node reads no more, and so no request behind it over HTTP/1.1
+    // if the handler stopped reading a body, Node reads no further request on this HTTP/1.1 connection
     const isGivenUp = request.raw.destroyed && !request.raw.complete;
     if (isGivenUp && request.raw.httpVersionMajor === 1) response.setHeader("connection", "close");
     response.writeHead(made.status, Object.fromEntries(header));
@@ -185,8 +182,8 @@ async function answerCall(
 }
 
 /**
- * connect-es makes a URL of the host, which over HTTP/2 has a header of its own, and fails where that is none. Which
- * host is answered was decided ahead of that.
+ * connect-es builds a URL from the host, which in HTTP/2 has a different header, and fails without one. Whether the
+ * host is answered was decided before.
  */
 function nameHost({ headers }: IncomingMessage): void {
   const authority = headers[":authority"];
@@ -195,7 +192,7 @@ function nameHost({ headers }: IncomingMessage): void {
   if (authority !== undefined) headers[":authority"] = headers.host;
 }
 
-/** Errors of the services as Connect errors with the code of their plane; fields that no message has are errors too. */
+/** Turns errors of the services into Connect errors with their plane's code; unknown fields are errors too. */
 function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
   return (next) => async (request) => {
     request.contextValues.get(rpcCallKey).isRead = true;
@@ -204,7 +201,7 @@ function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
       return await next(request);
     } catch (thrown) {
       if (thrown instanceof ConnectError) throw thrown;
-      // what ended the call says more than what came of it: the deadline, or that the client left
+      // the reason for ending the call says more than the error: the deadline, or that the client left
       if (request.signal.aborted) throw ConnectError.from(request.signal.reason, Code.Canceled);
       const error = RunvaultError.from(thrown);
       if (isForOwner(error)) onError(error);
@@ -213,7 +210,7 @@ function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
   };
 }
 
-/** Calls only about instances that are the token's, and only so many for rows at a time. */
+/** Limits calls to the token's instances, and the number of simultaneous row calls. */
 function withinBounds(hasTokens: boolean, slots: QuerySlots | undefined): Interceptor {
   return (next) => async (request) => {
     if (request.stream) return await next(request);
@@ -223,7 +220,7 @@ function withinBounds(hasTokens: boolean, slots: QuerySlots | undefined): Interc
       const instanceId = namedInstance(message);
       if (instanceId !== "") refuseUnlessAllowed(caller, instanceId);
     }
-    // scans for checksums have a limit of their own
+    // checksum scans have a separate limit
     const isFacts =
       request.method.name === "GetStorageFacts" && !("withChecksum" in message && message.withChecksum);
     const isQuery = "selection" in message || isFacts;
@@ -232,7 +229,7 @@ function withinBounds(hasTokens: boolean, slots: QuerySlots | undefined): Interc
   };
 }
 
-/** The instance that a request names, itself or in its selection; empty where it names none. */
+/** The instance that a request names, itself or in its selection; empty for none. */
 function namedInstance(message: Message): string {
   if ("instanceId" in message) return String(message.instanceId);
   return "selection" in message && message.selection ? namedInstance(message.selection as Message) : "";

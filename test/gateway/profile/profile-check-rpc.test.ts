@@ -165,7 +165,7 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
   [
     "a table of two names in the facts",
     [["trades: fills, ", "trades: fills, ticks: fills, "]],
-    /storage\.tables\.ticks is the table that trades is already Leave one/,
+    /storage\.tables\.ticks is the table that trades is already Remove one/,
   ],
   [
     "a document's run in another field",

@@ -3,7 +3,7 @@ import type { FilterName } from "../../../model/profile/table.ts";
 import type { RestDocuments, RestRequest, RestRoute, RpcRequest } from "../profile.ts";
 import { type JsonNode, readJsonText } from "./json-node.ts";
 
-/** A request as a check speaks of it: what goes over RPC has the names of its fields, with dots, for parameters. */
+/** A request in the form used by checks; over RPC its field names, with dots, are the parameters. */
 export type CheckedRequest = RestRequest & OverRpc;
 export type CheckedRoute = RestRoute & OverRpc;
 
@@ -14,15 +14,15 @@ export type CheckedDocuments = {
 };
 
 interface OverRpc {
-  /** The call that it stands for; undefined over REST. */
+  /** The call behind it; undefined over REST. */
   readonly rpc?: RpcRequest;
 }
 
-/** What a request is to be sent with; what the profile has no parameter for is not sent. */
+/** Values for a request; those without a parameter in the profile are not sent. */
 export interface AskedFor {
   readonly instance?: string;
   readonly run?: string;
-  /** As they are sent, in the gateway's own unit. */
+  /** As sent, in the gateway's own unit. */
   readonly from?: string;
   readonly to?: string;
   readonly limit?: number;
@@ -31,9 +31,9 @@ export interface AskedFor {
   readonly more?: readonly (readonly [name: string, value: string])[];
 }
 
-/** An answer of whatever status, read as far as is worth looking at. */
+/** An answer of any status, read as far as useful. */
 export interface Told {
-  /** Method and target as people are shown them. */
+  /** Method and target, as shown to people. */
   readonly request: string;
   readonly status: number;
   readonly mediaType: string | undefined;
@@ -45,29 +45,29 @@ export interface Told {
   readonly refusal?: string;
 }
 
-/** Thrown where a table's requests are used up. */
+/** Thrown when a table's requests are used up. */
 export class NoMoreRequests extends Error {}
 
-/** Asks a gateway for what its profile describes, and counts. */
+/** Sends a profile's requests to its gateway, and counts them. */
 export interface Asker {
   /** Requests sent. */
   readonly requests: number;
   /** What to do where the gateway answers 401. */
   readonly unauthenticatedHint: string;
-  /** The same with a number of requests of its own. */
+  /** The same with a separate limit. */
   ofTable(most: number): Asker;
-  /** The answer to a request of the profile. Throws what keeps from having one, and `NoMoreRequests`. */
+  /** The answer to a request of the profile. Throws if there is none, and `NoMoreRequests`. */
   ask(request: CheckedRequest, asked: AskedFor, accept: string, place: ErrorPlace): Promise<Told>;
-  /** The answer to an address that the gateway itself gave. Throws `refused` where it is of another origin. */
+  /** The answer from an address that the gateway returned. Throws `refused` for another origin. */
   follow(address: string, from: Told, accept: string, place: ErrorPlace): Promise<Told>;
 }
 
-/** An answer's JSON; undefined where it is none. */
+/** An answer's JSON; undefined if it is not JSON. */
 export function jsonOf({ text, cut }: Told): JsonNode | undefined {
   return readJsonText(text, cut);
 }
 
-/** How an answer is not what was asked for, for people. */
+/** How an answer differs from the expected, for people. */
 export function refusalText({ refusal, status }: Told): string {
   return refusal ?? `status ${status}`;
 }

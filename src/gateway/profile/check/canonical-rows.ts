@@ -17,7 +17,7 @@ function badReason(plan: RowPlan, text: string): string | undefined {
     const row = normaliseCarefully(plan, text);
     return row.kind === "bad" ? row.row.reason : undefined;
   } catch (thrown) {
-    // fields that the profile freezes
+    // for fields that the profile freezes
     if (thrown instanceof RunvaultError && thrown.code === "malformed_row") return thrown.message;
     throw thrown;
   }

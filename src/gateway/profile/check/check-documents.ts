@@ -22,25 +22,25 @@ import { pathText, shortText } from "./row-page.ts";
 import { scalarText } from "./sample.ts";
 import { isLikelyTime, likelyUnit } from "./times.ts";
 
-/** A run that some document names. */
+/** A run that a document names. */
 export interface SeenRun extends RunRef {
-  /** Undefined where no document says how it is. */
+  /** Undefined if no document has its status. */
   readonly status: string | undefined;
 }
 
-/** What the gateway counts of a table. */
+/** The gateway's counts of a table. */
 export interface CountedTable {
   readonly rows: bigint;
   readonly first: bigint | undefined;
   readonly last: bigint | undefined;
 }
 
-/** At most so many instances are asked for their runs: a finished one is looked for, and another beside it. */
+/** Most instances whose runs are requested: a finished run is needed, and another one. */
 const mostInstances = 3;
 
 const json = "application/json";
 
-/** Asks for the documents of a profile and reads them as it says. */
+/** Requests a profile's documents and reads them as the profile says. */
 export class DocumentChecks {
   readonly checks: DocumentCheck[] = [];
   readonly runs: SeenRun[] = [];
@@ -48,7 +48,7 @@ export class DocumentChecks {
   listed = true;
   readonly #documents: CheckedDocuments;
   readonly #asker: Asker;
-  /** The profile's key that they stand under. */
+  /** The profile key above the documents. */
   readonly #at: "documents" | "rpc.documents";
 
   constructor(documents: CheckedDocuments, asker: Asker, at: "documents" | "rpc.documents" = "documents") {
@@ -57,7 +57,7 @@ export class DocumentChecks {
     this.#at = at;
   }
 
-  /** The lists of instances and runs; of the instance asked for, where one is named. */
+  /** The lists of instances and runs; only the wanted instance's if one is named. */
   async lists(wanted: RunRef | undefined): Promise<void> {
     const { given } = this.#documents;
     const instances = new Set<string>();
@@ -80,7 +80,7 @@ export class DocumentChecks {
     }
   }
 
-  /** Whether a run that was asked for is in the lists. */
+  /** Reports a requested run that is not listed. */
   tellUnlisted(wanted: RunRef): Finding[] {
     const { instances, runs, given } = this.#documents;
     const isListed = this.runs.some(
@@ -212,7 +212,7 @@ export class DocumentChecks {
     );
   }
 
-  /** Summary, resources and instance: kept as they come, so that there is nothing to read in them. */
+  /** Summary, resources and instance: stored unchanged, so their contents are not checked. */
   async others(run: RunRef): Promise<void> {
     for (const document of ["summary", "resources", "instance"] as const) {
       const request = this.#documents[document];
@@ -229,7 +229,7 @@ export class DocumentChecks {
     }
   }
 
-  /** Counts of a run's tables, and whether they heed bounds. */
+  /** Counts of a run's tables, and whether they respect bounds. */
   async facts(run: RunRef, tables: readonly TableName[]): Promise<ReadonlyMap<TableName, CountedTable>> {
     const counts = new Map<TableName, CountedTable>();
     const document = this.#documents.facts;
@@ -285,7 +285,7 @@ export class DocumentChecks {
     return this.#listIn(answer, document.list, key, table);
   }
 
-  /** Asks for counts up to the first row alone: they have to be fewer than all. */
+  /** Requests counts up to the first row alone: they must be fewer than all. */
   async #heedsBounds(
     document: CheckedRequest & FactFields,
     asked: AskedFor,
@@ -301,7 +301,7 @@ export class DocumentChecks {
       last === undefined
     )
       return;
-    // a unit behind the first row, whatever side of the bound it lies on
+    // a unit after the first row, on whichever side of the bound it lies
     const to = first + 2n * stepOf(document.times);
     if (rows < 2n || to >= last) return;
     const told = await this.#told(document, {
@@ -433,7 +433,7 @@ export class DocumentChecks {
     read: DocumentCheck["read"],
     findings: readonly Finding[],
   ): void {
-    // what several instances have is told once
+    // a fault of several instances is reported once
     const known = new Set(
       this.checks.flatMap((check) => check.findings.map(({ key, message }) => `${key} ${message}`)),
     );
@@ -607,7 +607,7 @@ function readFacts(
   return { rows: BigInt(rows), first, last };
 }
 
-/** A list that goes on where no address says how may lack runs that nobody would miss. */
+/** A list that continues without an address may silently lack runs. */
 function pagedList(
   { told, node }: { readonly told: Told; readonly node: JsonNode },
   { isWhole }: { readonly isWhole?: boolean | undefined },

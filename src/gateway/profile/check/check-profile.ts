@@ -12,7 +12,7 @@ import { RestAsker } from "./rest-asker.ts";
 import { RpcAsker } from "./rpc-asker.ts";
 import { documentsOverRpc, routeOverRpc } from "./rpc-requests.ts";
 
-/** What a check is about, and what it is told. */
+/** What to check, and with what. */
 export interface CheckRequest {
   /** How to reach the gateway, with the values of the profile's headers and keys. */
   readonly gateway: GatewayOptions;
@@ -22,7 +22,7 @@ export interface CheckRequest {
   readonly signal: AbortSignal;
 }
 
-/** What of a profile goes by one transport, and what is learnt of it. */
+/** A profile's part for one transport, and the findings about it. */
 interface Side {
   readonly asker: Asker;
   readonly documents: DocumentChecks;
@@ -32,8 +32,8 @@ interface Side {
 }
 
 /**
- * Holds a profile against its gateway by a few small requests: what each path or method answers, where each column comes
- * from, whether the gateway heeds what it is asked, and which proof each table can reach. Everything that the gateway does
+ * Checks a profile against its gateway with a few small requests: what each path or method answers, where each column
+ * comes from, whether the gateway obeys requests, and which proof each table can reach. Anything that the gateway does
  * is a finding.
  */
 export async function checkProfile({
@@ -109,7 +109,7 @@ function sidesOf({ rest, rpc, maps }: Profile, session: HttpSession, signal: Abo
   return sides;
 }
 
-/** The documents of a run, and its tables, by one transport. */
+/** Checks the documents of a run, and its tables, over one transport. */
 async function checkSide(
   { asker, documents, facts, routes, maps }: Side,
   run: RunRef,
@@ -144,7 +144,7 @@ async function checkSide(
   return checks;
 }
 
-/** The first finished run; where none is known to be, the first that is known not to go on, then any. */
+/** The first finished run; if none is known, the first that is known not to be growing, then any. */
 function chosen(runs: readonly SeenRun[]): RunRef | undefined {
   const run =
     runs.find(({ status }) => status === "FINISHED") ??
@@ -165,7 +165,7 @@ function noRun(listed: boolean, { rest }: Profile): Finding {
   };
 }
 
-/** The map of rows that are canonical as they come. */
+/** The map of rows that are already canonical. */
 function ownMap({ columns }: Table): RowMap {
   const own = columns.map(({ name }): [string, ColumnSource] => [name, { kind: "field", path: [name] }]);
   return { numbers: "text", fields: "keep", ties: "bytes", columns: Object.fromEntries(own), dropped: [] };

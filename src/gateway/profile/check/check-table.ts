@@ -30,19 +30,19 @@ import {
 } from "./table-rows.ts";
 import { isLikelyTime } from "./times.ts";
 
-/** At most so many requests are sent for one table. */
+/** Most requests for one table. */
 export const requestsOfTable = 12;
 
 export interface TableGround {
   readonly probe: TableProbe;
-  /** Runs to look at where the one asked for has no rows, and to tell from it. */
+  /** Runs to try if the chosen one has no rows, and to tell apart from it. */
   readonly others: readonly RunRef[];
   readonly facts: FactFields | undefined;
-  /** What the gateway counts of this table of the run; undefined where it does not. */
+  /** The gateway's counts of this table in the run; undefined if it has none. */
   readonly counted: CountedTable | undefined;
 }
 
-/** Holds one table of a profile against the gateway. */
+/** Checks one table of a profile against the gateway. */
 export async function checkTable(ground: TableGround): Promise<TableCheck> {
   const { probe } = ground;
   try {
@@ -76,7 +76,7 @@ async function looked(ground: TableGround): Promise<TableCheck> {
   }
   let others = ground.others;
   if (sample.rows.length === 0) {
-    // another run may have what this one has not
+    // another run may have what this one lacks
     for (const other of others.slice(0, 2)) {
       const elsewhere = { ...probe, run: other };
       const page = await askRows(elsewhere, {});
@@ -103,11 +103,11 @@ async function looked(ground: TableGround): Promise<TableCheck> {
   await checkIds(probe, rows, nearest(others, probe.run));
   await checkFilters(probe);
   tellStrangers(probe);
-  // all rows that came, for what a first page lacks may be on another
+  // all rows that came, because another page may have what the first lacks
   const plan = planRows(probe.table, probe.map, probe.run);
   const seen = [...probe.seen.values()];
   const { columns, unused, findings } = lookAtRows(plan, probe.map, seen, probe.key);
-  // what a column's own value explains is told already
+  // not for a column that is already explained by its own values
   if (findings.every(({ kind }) => kind === "unused_field")) findings.push(...badRows(probe, plan, seen));
   return told(
     { ...ground, probe: { ...probe, findings: [...findings, ...probe.findings] } },
@@ -137,7 +137,7 @@ function hasTimes(rows: readonly SampleRow[]): boolean {
   return rows.every(({ ts }) => ts !== undefined && isLikelyTime(ts));
 }
 
-/** Whether the gateway's counts are of the rows that it sends. */
+/** Compares the gateway's counts with the rows that it sends. */
 function checkCounted(
   { findings, route, table }: TableProbe,
   rows: readonly SampleRow[],
@@ -170,7 +170,7 @@ function checkCounted(
   });
 }
 
-/** A limit that any gateway takes. */
+/** A limit that any gateway accepts. */
 const fewRows = 6;
 
 function tellTooMany(probe: TableProbe, { told }: Page): void {
@@ -228,7 +228,7 @@ function tellNoRows(probe: TableProbe, { told, fault }: Page): void {
   const { status, text } = told;
   const message = `${told.request} is answered with ${refusalText(told)}`;
   if (route.rpc !== undefined) {
-    // over RPC, what is not found is a run, and a method that is not there is not implemented
+    // over RPC, not_found means the run; a missing method is unimplemented
     const at = status === 501 ? "path" : "parameters";
     const hint = status === 401 ? asker.unauthenticatedHint : rpcStatusHint(status);
     findings.push({ kind: "no_answer", key: keyOf(probe, at), message, hint });
@@ -291,7 +291,7 @@ function badRows({ key, table }: TableProbe, plan: RowPlan, rows: readonly JsonO
   }));
 }
 
-/** Whether rows are of the run and the instance that were asked for. */
+/** Reports rows of another run or instance than requested. */
 function tellStrangers({ findings, key, strangers }: TableProbe): void {
   for (const [column, { value, asked }] of strangers) {
     findings.push({
@@ -303,7 +303,7 @@ function tellStrangers({ findings, key, strangers }: TableProbe): void {
   }
 }
 
-/** Whether rows come in the order that the profile says, and numbers of rows are numbers of rows. */
+/** Checks that rows come in the profile's order, and that row numbers are row numbers. */
 function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
   const { route, map, findings, key } = probe;
   const seen = orderOf(rows);
@@ -343,7 +343,7 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
   });
 }
 
-/** Whether rows of one time stand in the order of their numbers; true where these are no numbers, or no order is seen. */
+/** Whether rows of one time are in the order of their numbers; true without numbers or an order. */
 function isBySeq(
   rows: readonly SampleRow[],
   path: readonly string[],
@@ -362,7 +362,7 @@ function orderText(order: "ascending" | "descending" | "none"): string {
   return order === "none" ? "in no order of time" : `${order} by time`;
 }
 
-/** Whether the same request brings the same rows. */
+/** Checks that the same request returns the same rows. */
 async function checkAgain(probe: TableProbe, rows: readonly SampleRow[]): Promise<void> {
   const what = "the same again";
   const again = await askRows(probe, {});

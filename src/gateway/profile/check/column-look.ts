@@ -14,14 +14,14 @@ import { isLikelyTime, likelyUnit } from "./times.ts";
 
 type FieldSource = Extract<ColumnSource, { readonly kind: "field" }>;
 
-/** What the rows of a sample say of a table's map. */
+/** What sample rows say about a table's map. */
 export interface MapLook {
   readonly columns: readonly ColumnCheck[];
   readonly unused: readonly UnusedField[];
   readonly findings: Finding[];
 }
 
-/** Holds the columns of a table against rows as the gateway sent them. */
+/** Checks a table's columns against rows as the gateway sent them. */
 export function lookAtRows(plan: RowPlan, map: RowMap, rows: readonly JsonObject[], key: string): MapLook {
   const columns = plan.table.columns;
   const leaves = leafValues(rows);
@@ -57,7 +57,7 @@ export function lookAtRows(plan: RowPlan, map: RowMap, rows: readonly JsonObject
   return { columns: looks, unused, findings };
 }
 
-/** A value as it goes into the archive; undefined where it cannot. */
+/** A value as archived; undefined if it does not fit. */
 function canonicalText(planned: FieldColumn, node: JsonNode): string | undefined {
   try {
     return plainText(fieldText(planned, foreignOf(node)));
@@ -67,7 +67,7 @@ function canonicalText(planned: FieldColumn, node: JsonNode): string | undefined
   }
 }
 
-/** Why a value cannot go into the archive; undefined where it can. */
+/** Why a value does not fit; undefined if it does. */
 function refusal(planned: FieldColumn, node: JsonNode): string | undefined {
   try {
     fieldText(planned, foreignOf(node));
@@ -123,7 +123,7 @@ function isEmpty(node: JsonNode, { kind }: Column): boolean {
   return kind !== "string" && kind !== "exact" && kind !== "double" && /^"?0"?$/.test(node.text);
 }
 
-/** The first value of each field, and in how many rows it is. */
+/** The first value of each field, and in how many rows it occurs. */
 type Leaves = ReadonlyMap<string, { readonly path: readonly string[]; readonly node: JsonNode }>;
 
 function leafValues(rows: readonly JsonObject[]): Leaves {
@@ -158,7 +158,9 @@ function unusedFields(map: RowMap, leaves: Leaves, columns: readonly Column[]): 
   return unused;
 }
 
-/** The name that another may mean: the same but for case and signs, a near one, or one that shares a word. */
+/**
+ * The name that was probably meant: the same except for case and punctuation, a near one, or one with a common word.
+ */
 export function likeliest(name: string, names: readonly string[]): string | undefined {
   const plain = plainName(name);
   const same = names.find((one) => plainName(one) === plain);
@@ -169,7 +171,7 @@ export function likeliest(name: string, names: readonly string[]): string | unde
   return names.find((one) => wordsIn(one).some((word) => word.length >= 3 && words.includes(word)));
 }
 
-/** A name without what differs between ways to write it. */
+/** A name without differences of writing style. */
 export function plainName(name: string): string {
   return name.replace(/[^A-Za-z0-9]/g, "").toLowerCase();
 }
@@ -181,7 +183,7 @@ function wordsIn(name: string): string[] {
     .split(/[^a-z0-9]+/);
 }
 
-/** A column that the profile leaves empty, or fills itself, although a field of that name is there. */
+/** A column that the profile leaves empty or fixes, although a field has its name. */
 function unusedFor(
   column: string,
   source: ColumnSource,
@@ -242,14 +244,14 @@ function faultsOf(
     const fault = faultOf(planned, source, map, node) ?? foreignWord(column, source, node, key);
     if (fault === undefined || said.has(`${fault.kind} ${fault.about}`)) continue;
     said.add(`${fault.kind} ${fault.about}`);
-    // a column of many odd values says no more by all of them
+    // the many odd values of a column say no more than three do
     if (said.size > 3) break;
     findings.push({ kind: fault.kind, key, message: fault.message, hint: fault.hint });
   }
   return findings;
 }
 
-/** Columns whose words figures are reckoned by, and these words. */
+/** Columns on whose words figures depend, and these words. */
 const ownWords: Readonly<Record<string, readonly string[]>> = {
   side: ["BUY", "SELL"],
   "order_book.side": ["BID", "ASK"],
@@ -267,13 +269,13 @@ const spellings: Readonly<Record<string, readonly string[]>> = {
   "events.severity": ["DEBUG", "INFO", "WARNING", "ERROR"],
 };
 
-/** The word that a value is in another spelling: `limit`, `Cancelled`, `stop-limit`. */
+/** The word of which a value is another spelling: `limit`, `Cancelled`, `stop-limit`. */
 function otherSpelling(words: readonly string[], value: string): string | undefined {
   const plain = (text: string) => text.toUpperCase().replaceAll(/[-_ ]/g, "").replace("CANCELL", "CANCEL");
   return words.includes(value) ? undefined : words.find((word) => plain(word) === plain(value));
 }
 
-/** A value that the column can hold, and that nothing which reads the archive knows. */
+/** A value that fits the column but that no reader of the archive knows. */
 function foreignWord(
   { name }: Column,
   { path, words }: FieldSource,
@@ -307,11 +309,11 @@ function foreignWord(
 }
 
 interface ValueFault extends Pick<Finding, "kind" | "message" | "hint"> {
-  /** Faults that are about the same are told once. */
+  /** Faults about the same thing are reported once. */
   readonly about: string;
 }
 
-/** Why a value does not fit its column; undefined where it does. */
+/** Why a value does not fit its column; undefined if it does. */
 function faultOf(
   planned: FieldColumn,
   source: FieldSource,
@@ -320,7 +322,7 @@ function faultOf(
 ): ValueFault | undefined {
   const { column } = planned;
   const refused = refusal(planned, node);
-  // a time that can be read may still be one of no run
+  // a readable time may still be impossible for a run
   if (refused === undefined && column.kind !== "timestamp") return undefined;
   const fault = explained(column, source, map, node);
   if (fault !== undefined || refused === undefined) return fault;
@@ -332,7 +334,7 @@ function faultOf(
   };
 }
 
-/** The same in the words of somebody who mends a profile; undefined where nothing more is known. */
+/** The same, explained for the author of a profile; undefined if nothing more is known. */
 function explained(column: Column, source: FieldSource, map: RowMap, node: JsonNode): ValueFault | undefined {
   const field = pathText(source.path);
   const shown = shortText(node.text);
@@ -467,7 +469,7 @@ function yearText(ns: bigint): string {
   return `the year ${year}`;
 }
 
-/** Whether a word is a text that would be read as something else without its quotes. */
+/** Whether a word would be read as something else without its quotes. */
 function isBareText(wire: unknown): wire is string {
   return typeof wire === "string" && /^(?:true|false|-?\d+)$/.test(wire);
 }

@@ -7,17 +7,17 @@ import { checkFineRows, checkStep } from "./heed-step.ts";
 import { missingFrom, type SampleRow, settled } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
 
-/** A bound, as it is sent, and the instants that it may mean: a coarse unit has many. */
+/** A bound as sent, and the instants that it may mean: with a coarse unit there are many. */
 interface Bound {
   readonly text: string;
   readonly low: Nanoseconds;
   readonly high: Nanoseconds;
 }
 
-/** What an answer to a bound came to. */
+/** The result of an answer to a bound. */
 type Outcome = "ok" | "leaks" | "nothing" | "edge" | "loses" | "refused";
 
-/** Asks for rows from a time on, to a time, and between two. */
+/** Requests rows from a time, to a time, and between two. */
 export async function checkBounds(
   probe: TableProbe,
   sample: readonly SampleRow[],
@@ -49,7 +49,7 @@ export async function checkBounds(
     outcomes[side] = judge(probe, side, bound, sample, page, isWhole);
   }
   tellOutcomes(probe, bound, outcomes);
-  // of rows in no order, a row that lies within bounds need not be among the first
+  // in rows without an order, a row within bounds need not be among the first
   const mayJudge = probe.route.order !== "none" || isWhole;
   if (mayJudge && Object.values(outcomes).every(({ outcome }) => outcome === "ok")) {
     await checkStep(probe, bound.low, sample);
@@ -61,7 +61,7 @@ export async function checkBounds(
   }
 }
 
-/** A bound at a time of the rows: one that the unit can say exactly, if there is one. */
+/** A bound at a row's time, if possible one that the unit can express exactly. */
 function boundNear(times: readonly Nanoseconds[], part: number, probe: TableProbe): Bound {
   const { route } = probe;
   const unit = stepOf(route.times);
@@ -84,7 +84,7 @@ function distance(times: readonly Nanoseconds[], time: Nanoseconds, place: numbe
 interface Told {
   readonly outcome: Outcome;
   readonly told: string;
-  /** Whether rows came, and none of them from where the bound says. */
+  /** Whether rows came, none of them from the requested side. */
   readonly isOpposite?: boolean;
 }
 
@@ -109,7 +109,7 @@ function judge(
       told: `${asked} brought ${countText(leaked.length, "row")} from ${where} it, such as one of ${formatTime(leaked[0]!.ts!)}`,
     };
   }
-  // of rows in no order, the first ones of two answers need not be the same
+  // without an order, the first rows of two answers may differ
   const mayJudge = route.order !== "none" || isWhole;
   const within = (isWhole ? sample : settled(sample)).filter(isInside);
   if (page.rows.length === 0 && within.length > 0) {
@@ -158,7 +158,7 @@ function tellOutcomes(
 ): void {
   const { route } = probe;
   const unit = unitText(route.times.unit);
-  // what is too small a number lies before all rows, what is too large behind them
+  // a number that is too small lies before all rows, one that is too large after them
   const isSmall = from?.outcome === "leaks" && to?.outcome === "nothing";
   const isLarge = from?.outcome === "nothing" && to?.outcome === "leaks";
   if (isSmall || isLarge) {
@@ -222,7 +222,7 @@ function tellOutcomes(
   }
 }
 
-/** A window, asked for with the largest limit of the profile: small in rows whatever the limit is. */
+/** A window requested with the profile's largest limit, few rows whatever the limit. */
 async function checkWindow(
   probe: TableProbe,
   sample: readonly SampleRow[],

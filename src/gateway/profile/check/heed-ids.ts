@@ -14,7 +14,7 @@ import {
   tellUnchecked,
 } from "./table-rows.ts";
 
-/** Asks for a run that is not there, an instance that is not there, and another run. */
+/** Requests a missing run, a missing instance, and another run. */
 export async function checkIds(
   probe: TableProbe,
   sample: readonly SampleRow[],
@@ -97,7 +97,7 @@ async function checkOther(
   });
 }
 
-/** Asks for what no row has, filter by filter, as far as requests are left. */
+/** Requests what no row has, filter by filter, while requests are left. */
 export async function checkFilters(probe: TableProbe): Promise<void> {
   const { route, table } = probe;
   const named = Object.keys(route.parameters.filters);

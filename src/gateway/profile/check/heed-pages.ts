@@ -14,7 +14,7 @@ import {
   tellUnchecked,
 } from "./table-rows.ts";
 
-/** Asks for a few rows, and for the page behind them, and puts the two together. */
+/** Requests a few rows and the page after them, and joins the two. */
 export async function checkPages(probe: TableProbe, sample: Page): Promise<void> {
   const { route } = probe;
   const name = limitName(route);
@@ -30,7 +30,7 @@ export async function checkPages(probe: TableProbe, sample: Page): Promise<void>
   await checkJoin(probe, route.pages, sample, first, few);
 }
 
-/** Whether the answer can be a first page. */
+/** Checks that the answer can be a first page. */
 function tellLimit(probe: TableProbe, name: string, few: number, page: Page): boolean {
   const at =
     probe.route.pages.by === "none" || probe.route.parameters.limit === name
@@ -56,7 +56,7 @@ function tellLimit(probe: TableProbe, name: string, few: number, page: Page): bo
   return true;
 }
 
-/** Without pages, nothing may say that there is a next one. */
+/** Without pages, nothing may announce a next one. */
 function tellNoPages(probe: TableProbe, { told, around }: Page): void {
   const sign = signOfNext(told, around, probe.route);
   if (sign === undefined) return;
@@ -235,7 +235,7 @@ interface Joined {
   readonly same: boolean;
   /** Whether it names one. */
   readonly goesOn: boolean;
-  /** What to do where the first page came again. */
+  /** What to do if the first page came again. */
   readonly hint: string;
 }
 
@@ -248,7 +248,7 @@ function tellJoin(probe: TableProbe, at: string, joined: Joined): void {
   } else tellHeed(probe, what, fault.told, { kind: "page_join", hint: fault.hint, at });
 }
 
-/** What is wrong where two pages are not the beginning of the sample; undefined where no row is twice or left out. */
+/** What is wrong if two pages are not the beginning of the sample; undefined if no row is doubled or missing. */
 function joinFault(
   { route }: TableProbe,
   { sent, sample, first, second, same, goesOn, hint }: Joined,
@@ -260,9 +260,9 @@ function joinFault(
   if (same || isSame(first, second)) return { told: `${sent} brought the first page again`, hint };
   const isPart = first.rows.length < sample.length;
   const all = [...first.rows, ...second.rows];
-  // without a smaller page, the sample is the first page, and all that is known of the second is that it is another
+  // without a smaller page, the sample is the first page, and the second must merely differ
   const edge = (isPart ? all : first.rows).findLast(({ ts }) => ts !== undefined)?.ts;
-  // of the last time, more may stand on the page behind, and rows of one time come in any order
+  // more rows of the last time may be on the next page, and rows of one time come in any order
   const order = orderOf(sample) ?? route.order;
   const isBefore = ({ ts }: SampleRow) =>
     ts !== undefined &&

@@ -5,9 +5,9 @@ import { missingFrom, type SampleRow } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed } from "./table-rows.ts";
 
 /**
- * Many gateways compare less than they are sent: RFC 3339 with nine decimals of which they read three, or bounds and rows
- * alike in whole milliseconds. Then a bound just after a row is one at that row, and what is asked for after the last row
- * always has that row again.
+ * Many gateways compare more coarsely than bounds are sent: they read three of RFC 3339's nine decimals, or use whole
+ * milliseconds for bounds and rows alike. Then a bound just after a row counts as the row's time, and a request after
+ * the last row always returns that row again.
  */
 export async function checkStep(
   probe: TableProbe,
@@ -21,7 +21,7 @@ export async function checkStep(
     (unit) => nsOfUnit[unit] > step && low % nsOfUnit[unit] === 0n && unit !== "us",
   )[0];
   const isText = times.unit === "rfc3339";
-  // an exclusive `from` and an inclusive `to` ask for the same rows whether they are cut or not
+  // an exclusive `from` and an inclusive `to` return the same rows, truncated or not
   const side = times.from === "inclusive" && parameters.from !== undefined ? "from" : "to";
   const isCut = (page: Page) => (missingFrom(edge, page.rows).length === 0) === (side === "from");
   if (edge.length === 0 || (isText ? coarser === undefined : step >= nsOfUnit.ms)) return;
@@ -39,8 +39,8 @@ export async function checkStep(
 }
 
 /**
- * Where rows have finer times than bounds, an inclusive end that is compared in the bounds' unit takes rows after it, and
- * an exclusive beginning leaves rows out.
+ * If rows have finer times than bounds, an inclusive end compared in the bounds' unit includes rows after it, and an
+ * exclusive beginning leaves rows out.
  */
 export async function checkFineRows(probe: TableProbe, sample: readonly SampleRow[]): Promise<void> {
   const { times, parameters } = probe.route;

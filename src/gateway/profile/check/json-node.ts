@@ -1,6 +1,6 @@
 import { deepestJson } from "../../../model/outside-json.ts";
 
-/** A value of a JSON text with the text that it is: numbers are never read as numbers. */
+/** A JSON value with its original text: numbers are never parsed. */
 export type JsonNode =
   | { readonly kind: "string"; readonly text: string; readonly value: string }
   | { readonly kind: "number" | "boolean" | "null"; readonly text: string }
@@ -14,9 +14,8 @@ export type JsonNode =
 export type JsonObject = Extract<JsonNode, { readonly kind: "object" }>;
 
 /**
- * Reads a JSON text, with the bare `NaN` and `Infinity` that some writers put into it. Of a text that was `cut` it
- * reads what is whole: values that were begun and not ended are left out, but for the objects and arrays around them.
- * Undefined where it is no JSON.
+ * Parses JSON, also with the bare `NaN` and `Infinity` of some writers. From a truncated text (`cut`) it keeps complete
+ * values and the objects and arrays around them. Undefined if it is not JSON.
  */
 export function readJsonText(text: string, cut = false): JsonNode | undefined {
   const reader = new Reader(text, cut);
@@ -28,7 +27,7 @@ export function readJsonText(text: string, cut = false): JsonNode | undefined {
   }
 }
 
-/** The value at a path of names; undefined where there is none. */
+/** The value at a path of names; undefined if there is none. */
 export function nodeAt(node: JsonNode | undefined, path: readonly string[]): JsonNode | undefined {
   let at = node;
   for (const name of path) {
@@ -38,7 +37,7 @@ export function nodeAt(node: JsonNode | undefined, path: readonly string[]): Jso
   return at;
 }
 
-/** Every value of an object that is no object itself, by its path: what a column can be taken from. */
+/** Every non-object value in an object, by its path: possible sources of a column. */
 export function* leavesOf(
   node: JsonObject,
   around: readonly string[] = [],
@@ -50,7 +49,7 @@ export function* leavesOf(
   }
 }
 
-/** Paths of the arrays in an answer: where rows may be. Arrays within arrays are not looked into. */
+/** Paths of the arrays in an answer, where rows may be; not of arrays within arrays. */
 export function* arraysIn(
   node: JsonNode | undefined,
   around: readonly string[] = [],
@@ -72,7 +71,7 @@ class Reader {
   readonly #text: string;
   readonly #mayEnd: boolean;
   #at = 0;
-  /** The text ended within a value: everything around it ends there, too. */
+  /** Whether the text ended within a value: everything around it ends there, too. */
   #ended = false;
 
   constructor(text: string, cut: boolean) {
@@ -114,7 +113,7 @@ class Reader {
         if (this.#at === this.#text.length && this.#mayEnd) return this.#end();
         const word = text();
         if (word === "") {
-          // the beginning of a word that was cut
+          // the beginning of a truncated word
           if (this.#mayEnd && /^[-\w.+]{1,12}$/.test(this.#text.slice(start))) return this.#end();
           throw new NotJson();
         }
@@ -151,7 +150,7 @@ class Reader {
       if (this.#closes("]")) return items;
       if (items.length > 0) this.#take(",");
       const value = this.#ended ? undefined : this.#value(depth + 1);
-      // an entry that was cut is no entry
+      // a truncated entry does not count
       if (value === undefined || this.#ended) return items;
       items.push(value);
     }
@@ -166,7 +165,7 @@ class Reader {
     }
     const rest = this.#text.length - this.#at;
     if (this.#text[this.#at] !== '"') {
-      // an escape may be what was cut
+      // it may be an escape that was truncated
       if (this.#mayEnd && (rest === 0 || (rest < 6 && this.#text[this.#at] === "\\"))) return this.#end();
       throw new NotJson();
     }

@@ -1,7 +1,7 @@
 import type { TableName } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 
-/** What can be wrong with a profile as its gateway's answers show it. */
+/** Possible faults of a profile, judged by its gateway's answers. */
 export const findingKinds = [
   // an answer
   "no_answer",
@@ -19,7 +19,7 @@ export const findingKinds = [
   "bad_row",
   "other_run",
   "same_seq",
-  // what was asked for
+  // the request
   "not_heeded",
   "not_filtered",
   "bounds",
@@ -31,45 +31,45 @@ export const findingKinds = [
   // documents
   "run_words",
   "facts",
-  // what the check itself cannot do
+  // limits of the check itself
   "not_checked",
 ] as const;
 export type FindingKind = (typeof findingKinds)[number];
 
-/** A mistake of a profile, or what looks like one. */
+/** A real or apparent mistake in a profile. */
 export interface Finding {
   readonly kind: FindingKind;
-  /** The key of the profile that it is about, with dots. */
+  /** The key of the profile, with dots. */
   readonly key: string;
   readonly message: string;
-  /** What to do, a sentence or two. */
+  /** What to do, in a sentence or two. */
   readonly hint: string;
 }
 
-/** What one request brought. */
+/** The result of one request. */
 export interface AnswerSeen {
   /** As sent, from the origin on, with secrets masked: `GET /v2/desks`. */
   readonly request: string;
   readonly status: number | null;
   readonly mediaType: string | null;
-  /** What was in it: `50 rows`, `2 entries`. */
+  /** Its contents: `50 rows`, `2 entries`. */
   readonly holds: string;
 }
 
 export interface DocumentCheck extends AnswerSeen {
   readonly document: string;
-  /** What it was read to say, such as the words of statuses: name and value. */
+  /** How it was interpreted, such as the words of statuses: name and value. */
   readonly read: readonly (readonly [name: string, value: string])[];
   readonly findings: readonly Finding[];
 }
 
 export interface ColumnCheck {
   readonly column: string;
-  /** A field's path with dots, or what it is without one: `the run's id`. */
+  /** A field's path with dots, or a description: `the run's id`. */
   readonly from: string;
-  /** The first value that is not empty, as the gateway wrote it; null where no row has one. */
+  /** The first non-empty value, as the gateway wrote it; null if no row has one. */
   readonly raw: string | null;
-  /** The same as it goes into the archive; null where it cannot. */
+  /** The same as archived; null if it does not fit. */
   readonly canonical: string | null;
   /** Whether every row seen has the empty value. */
   readonly empty: boolean;
@@ -78,18 +78,18 @@ export interface ColumnCheck {
 export interface UnusedField {
   readonly field: string;
   readonly raw: string;
-  /** The column whose name is nearest; null where none is near. */
+  /** The column with the most similar name; null if none is similar. */
   readonly nearest: string | null;
 }
 
-/** Whether the gateway heeds one of the things that it is asked. */
+/** Whether the gateway obeys one part of its requests. */
 export interface HeedCheck {
   readonly what: string;
   readonly result: "ok" | "wrong" | "not checked";
   readonly told: string;
 }
 
-/** The strongest proof that a table can reach over this profile, see docs/proof.md. */
+/** The strongest proof that a table can reach with this profile, see docs/proof.md. */
 export interface ReachableProof {
   readonly reach: "hashed" | "counted" | "exhausted" | "none";
   readonly why: string;
@@ -108,26 +108,26 @@ export interface TableCheck extends AnswerSeen {
   readonly requests: number;
 }
 
-/** A profile held against its gateway. */
+/** The result of checking a profile against its gateway. */
 export interface ProfileCheck {
   readonly profile: string;
   readonly file: string;
   readonly gateway: string;
-  /** The run that was asked for; null where none was found. */
+  /** The run of the check; null if none was found. */
   readonly run: RunRef | null;
   readonly documents: readonly DocumentCheck[];
   readonly tables: readonly TableCheck[];
-  /** Tables that the profile says the gateway does not have. */
+  /** Tables that the gateway does not have, by the profile. */
   readonly none: readonly TableName[];
-  /** Tables of which it says nothing. */
+  /** Tables that the profile does not mention. */
   readonly notDescribed: readonly TableName[];
-  /** What belongs to no document and no table. */
+  /** Findings outside documents and tables. */
   readonly findings: readonly Finding[];
   readonly requests: number;
 }
 
-/** All that was found, documents first. */
+/** All findings, documents first. */
 export function allFindings({ findings, documents, tables }: ProfileCheck): readonly Finding[] {
-  // what is wrong with a document is why no run is known
+  // a wrong document explains why no run is known
   return [...documents.flatMap((one) => one.findings), ...findings, ...tables.flatMap((one) => one.findings)];
 }

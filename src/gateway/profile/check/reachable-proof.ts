@@ -1,10 +1,10 @@
 import type { FactFields, RestRoute } from "../profile.ts";
 import type { Finding, ReachableProof } from "./profile-check.ts";
 
-/** What a table's proof may rest on. */
+/** What a table's proof can use. */
 export interface ProofGround {
   readonly route: RestRoute;
-  /** Where the gateway's counts are read; undefined where it has none of this table. */
+  /** Where the gateway's counts are; undefined if it has none for this table. */
   readonly facts: FactFields | undefined;
   readonly findings: readonly Finding[];
 }
@@ -17,7 +17,7 @@ const unfit: ReadonlySet<string> = new Set([
   "page_join",
 ]);
 
-/** The strongest proof that a table can reach, were all else of the profile right; see docs/proof.md. */
+/** The strongest proof that a table can reach if the rest of the profile is right; see docs/proof.md. */
 export function reachableProof({ route, facts, findings }: ProofGround): ReachableProof {
   const fault = findings.find(({ kind }) => unfit.has(kind));
   if (fault !== undefined) return { reach: "none", why: `not before this is mended: ${fault.message}` };

@@ -7,12 +7,12 @@ import { restCall } from "../../rest/rest-call.ts";
 import type { RestRequest } from "../profile.ts";
 import { type AskedFor, type Asker, NoMoreRequests, type Told } from "./asker.ts";
 
-/** More of an answer says no more: rows that were not asked for. */
+/** A longer answer says nothing more: it has rows that were not requested. */
 const mostBytes = 2 * 1024 * 1024;
 const mostRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Asks a gateway over REST for what its profile describes, and counts. */
+/** Sends a profile's REST requests to its gateway, and counts them. */
 export class RestAsker implements Asker {
   readonly #session: HttpSession;
   readonly #base: string;
@@ -21,7 +21,7 @@ export class RestAsker implements Asker {
   /** Requests sent. */
   requests = 0;
 
-  /** `most` requests are sent at most. */
+  /** Sends at most `most` requests. */
   constructor(session: HttpSession, base: string, signal: AbortSignal, most = Number.POSITIVE_INFINITY) {
     this.#session = session;
     this.#base = base;
@@ -29,7 +29,7 @@ export class RestAsker implements Asker {
     this.#left = most;
   }
 
-  /** The same with a number of requests of its own. */
+  /** The same with a separate limit. */
   ofTable(most: number): RestAsker {
     return new RestAsker(this.#session, this.#base, this.#signal, most);
   }
@@ -42,7 +42,7 @@ export class RestAsker implements Asker {
     return this.#session.unauthenticatedHint;
   }
 
-  /** The answer to a request of the profile. Throws what keeps from having one, and `NoMoreRequests`. */
+  /** The answer to a request of the profile. Throws if there is none, and `NoMoreRequests`. */
   ask(request: RestRequest, asked: AskedFor, accept: string, place: ErrorPlace): Promise<Told> {
     const { instance, run, from, to, limit, filters, more } = asked;
     const { method, path, body } = restCall(
@@ -61,7 +61,7 @@ export class RestAsker implements Asker {
     return this.#send(method, this.#session.address.basePath + path, body, accept, place);
   }
 
-  /** The answer to an address that the gateway itself gave. Throws `refused` where it is of another origin. */
+  /** The answer from an address that the gateway returned. Throws `refused` for another origin. */
   async follow(address: string, from: Told, accept: string, place: ErrorPlace): Promise<Told> {
     const { origin } = this.#session.address;
     const base = origin + from.request.replace(/^\w+ /, "");
@@ -127,12 +127,12 @@ export class RestAsker implements Asker {
     for await (const chunk of chunks) {
       parts.push(chunk);
       bytes += chunk.length;
-      // leaving closes the answer
+      // leaving the loop closes the answer
       if (bytes > mostBytes) break;
     }
     const cut = bytes > mostBytes;
     const whole = Buffer.concat(parts);
-    // a character that was cut is none
+    // a truncated character is dropped
     return { text: new TextDecoder("utf-8").decode(whole, { stream: cut }), cut };
   }
 

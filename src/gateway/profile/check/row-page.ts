@@ -4,12 +4,12 @@ import { jsonOf, type Told } from "./asker.ts";
 import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt, readJsonText } from "./json-node.ts";
 import { scalarText } from "./sample.ts";
 
-/** The rows of one answer, or why there are none to be read. */
+/** The rows of one answer, or why there are none. */
 export type RowPage =
   | {
       readonly kind: "rows";
       readonly rows: readonly JsonObject[];
-      /** The whole document where rows are an array of it. */
+      /** The whole document, if rows are an array in it. */
       readonly around: JsonNode | undefined;
     }
   | {
@@ -42,7 +42,7 @@ function mediaTypeFault({ mediaType }: Told, form: RowForm): RowPage | undefined
 
 function ofLines({ text, cut }: Told): RowPage {
   const lines = text.split("\n");
-  // behind the last line end is nothing, or a line that was cut
+  // after the last line end is nothing, or a truncated line
   const last = lines.pop() ?? "";
   if (!cut && last.trim() !== "") lines.push(last);
   const rows: JsonObject[] = [];
@@ -107,7 +107,7 @@ function ofArray(told: Told, path: readonly string[]): RowPage {
   return { kind: "rows", rows: at.items as readonly JsonObject[], around };
 }
 
-/** A path as a profile writes it, the names that have a dot as a list. */
+/** A path in a profile's notation; with a dot in a name, a list. */
 export function pathText(path: readonly string[]): string {
   if (path.length === 0) return "[]";
   return path.some((name) => name.includes(".")) ? `[${path.join(", ")}]` : path.join(".");
@@ -136,18 +136,18 @@ export function placeText(place: NextPlace): string {
   return "header" in place ? `the header ${place.header}` : pathText(place.body);
 }
 
-/** The address of the next page by `Link`; undefined where there is none. */
+/** The address of the next page from `Link`; undefined if there is none. */
 function linkedNext({ headers }: Pick<Told, "headers">): string | undefined {
   return headers.link === undefined ? undefined : nextLink(headers.link);
 }
 
-/** A page's own word for where it goes on: a cursor or an address. Undefined on the last page, and where pages are counted. */
+/** A page's cursor or address for the next one. Undefined on the last page, and with counted pages. */
 export function nextOf(pages: Pages, told: Told, around: JsonNode | undefined): string | undefined {
   if (pages.by === "cursor" || pages.by === "address") return valueAt(pages.next, told, around);
   return pages.by === "link" ? linkedNext(told) : undefined;
 }
 
-/** Fields around the rows, with their values: where cursors and totals may be. */
+/** Fields around the rows, with their values: cursors or totals may be among them. */
 export function fieldsAround(
   around: JsonNode | undefined,
   route: Pick<RestRoute, "rows">,
@@ -162,7 +162,7 @@ export function fieldsAround(
 const totalNames =
   /^(?:x-)?(?:total|count)(?:[-_]?(?:count|items|entries|results|records|rows|size))?$|[a-z_-]total$/i;
 
-/** Where an answer has a number of all rows, at least so many, by the field's path or the header's name. */
+/** Where an answer has a total of at least so many rows: the field's path or the header's name. */
 export function signOfTotal(
   { headers }: Pick<Told, "headers">,
   around: JsonNode | undefined,
@@ -185,7 +185,7 @@ export function signOfTotal(
 const nextNames =
   /^(?:next|cursor|continuation|after|more)|next(?:page|cursor|token|link|url)?$|(?:page|cursor)_?token$/i;
 
-/** A field beside the rows that is called as the way to a next page, and is empty: this answer may be the last page. */
+/** An empty field with the name of a link to the next page: this answer may be the last page. */
 export function emptyNext(around: JsonNode | undefined, route: Pick<RestRoute, "rows">): string | undefined {
   return fieldsAround(around, route).find(
     ([where, node]) =>
@@ -194,7 +194,7 @@ export function emptyNext(around: JsonNode | undefined, route: Pick<RestRoute, "
   )?.[0];
 }
 
-/** What of an answer looks like the way to a next page, as the profile would name it; undefined where nothing does. */
+/** What looks like the way to a next page, in a profile's notation; undefined for nothing. */
 export function signOfNext(
   told: Pick<Told, "headers">,
   around: JsonNode | undefined,

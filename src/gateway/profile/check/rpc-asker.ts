@@ -13,13 +13,13 @@ import { requestMessage } from "../rpc/request-message.ts";
 import { type AskedFor, type Asker, type CheckedRequest, NoMoreRequests, type Told } from "./asker.ts";
 import { listOf, protobufType } from "./rpc-requests.ts";
 
-/** As a page of one row may have. */
+/** The limit of a page of one row. */
 const mostBytes = 17 * 1024 * 1024;
 const mostRows = 100_000;
 
 /**
- * Asks a gateway over RPC for what its profile describes, and counts. An answer is told as the JSON of its message, the
- * rows in it as they go to the normaliser.
+ * Sends a profile's RPC requests to its gateway, and counts them. Answers are shown as the JSON of their message, with
+ * rows as the normaliser gets them.
  */
 export class RpcAsker implements Asker {
   readonly #session: HttpSession;
@@ -29,7 +29,7 @@ export class RpcAsker implements Asker {
   #left: number;
   requests = 0;
 
-  /** `most` requests are sent at most. */
+  /** Sends at most `most` requests. */
   constructor(
     session: HttpSession,
     profile: RpcProfile,
@@ -86,7 +86,7 @@ export class RpcAsker implements Asker {
   }
 
   follow(_address: string, _from: Told, _accept: string, place: ErrorPlace): Promise<Told> {
-    // pages over RPC go by tokens alone
+    // pages over RPC use only tokens
     return Promise.reject(new RunvaultError("internal", "no address is followed over RPC", { place }));
   }
 }
@@ -108,7 +108,7 @@ function messageOf(rpc: RpcRequest, asked: AskedFor, place: ErrorPlace): Uint8Ar
   });
 }
 
-/** What keeps from speaking at all, with the other protocol for a way out. */
+/** An error that prevents any call, with the other protocol suggested. */
 function withProtocol(thrown: unknown, { protocol }: RpcProfile, place: ErrorPlace): unknown {
   if (!(thrown instanceof RunvaultError) || thrown.code !== "not_a_gateway") return thrown;
   const other = protocol === "grpc" ? "connect" : "grpc";
@@ -120,7 +120,7 @@ function withProtocol(thrown: unknown, { protocol }: RpcProfile, place: ErrorPla
   });
 }
 
-/** The status of an answer that refuses, as HTTP has it; undefined for what is no answer, or may be one when asked again. */
+/** The HTTP status of a refusal; undefined for anything else, or if a retry may help. */
 function refusedStatus(thrown: unknown): number | undefined {
   if (!(thrown instanceof RunvaultError) || thrown.status === undefined || thrown.status < 400)
     return undefined;
@@ -149,7 +149,7 @@ function isRoute(rpc: RpcRequest): rpc is RpcRoute {
   return "layout" in rpc;
 }
 
-/** The answer's JSON with the rows as the normaliser gets them. */
+/** The answer's JSON, with rows as the normaliser gets them. */
 function withRows(text: string, route: RpcRoute, bytes: Uint8Array): string {
   const whole = JSON.parse(text) as Record<string, unknown>;
   let here = whole;
@@ -160,7 +160,7 @@ function withRows(text: string, route: RpcRoute, bytes: Uint8Array): string {
     here[name] = next;
     here = next;
   }
-  // what no gateway can have written
+  // a mark that no gateway can have written
   const mark = randomUUID();
   here[path.at(-1)!] = mark;
   return JSON.stringify(whole).replace(JSON.stringify(mark), () => `[${rowTexts(route, bytes)}]`);
@@ -168,7 +168,7 @@ function withRows(text: string, route: RpcRoute, bytes: Uint8Array): string {
 
 function rowTexts({ layout, row }: RpcRoute, bytes: Uint8Array): string {
   const read = planMessage(row);
-  // no profile with such a message is loaded
+  // a profile with such a message would not have loaded
   if ("unreadable" in read) throw new RunvaultError("internal", `${row.typeName} cannot be read`);
   const steps = new JsonTranscoder(read.plan).transcode(indexPage(bytes, layout, mostRows));
   for (;;) {

@@ -1,10 +1,10 @@
 import type { RpcDocuments, RpcRequest, RpcRoute } from "../profile.ts";
 import type { CheckedDocuments, CheckedRequest, CheckedRoute } from "./asker.ts";
 
-/** The media type of what goes over RPC, as a check shows it. */
+/** The media type shown for RPC. */
 export const protobufType = "application/proto";
 
-/** A table over RPC as a check speaks of it. */
+/** A table over RPC, in the form used by checks. */
 export function routeOverRpc(route: RpcRoute): CheckedRoute {
   const { answer, places, largestLimit } = route;
   return {
@@ -19,7 +19,7 @@ export function routeOverRpc(route: RpcRoute): CheckedRoute {
   };
 }
 
-/** The path of the repeated field: behind it may stand the message in which a row is one of several. */
+/** The path of the repeated field; after it may follow the message that holds each row. */
 export function listOf({ method, answer }: RpcRoute): readonly string[] {
   let message: RpcRequest["method"]["output"] | undefined = method.output;
   for (const [at, name] of answer.rows.entries()) {
@@ -32,7 +32,7 @@ export function listOf({ method, answer }: RpcRoute): readonly string[] {
   return answer.rows;
 }
 
-/** The documents over RPC as a check speaks of them. */
+/** The documents over RPC, in the form used by checks. */
 export function documentsOverRpc(documents: RpcDocuments): CheckedDocuments {
   const { instances, runs, facts, summary, resources, instance, given } = documents;
   return {

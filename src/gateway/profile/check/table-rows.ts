@@ -9,7 +9,7 @@ import type { Finding, HeedCheck } from "./profile-check.ts";
 import { type RowPage, rowsOf } from "./row-page.ts";
 import { type SampleRow, sampleOf, scalarText } from "./sample.ts";
 
-/** A table of a run that is being checked, and what was found so far. */
+/** A table of a run under check, and the findings so far. */
 export interface TableProbe {
   readonly table: Table;
   readonly route: CheckedRoute;
@@ -20,13 +20,13 @@ export interface TableProbe {
   readonly key: string;
   readonly findings: Finding[];
   readonly heeds: HeedCheck[];
-  /** Every row that came, whatever was asked for, by its text. */
+  /** Every row that came from any request, by its text. */
   readonly seen: Map<string, JsonObject>;
-  /** The first row that was of another run, or instance, than the one asked for: by the column that says so. */
+  /** The first row of another run or instance than requested, by the column that says so. */
   readonly strangers: Map<"run_id" | "instance_id", { readonly value: string; readonly asked: string }>;
 }
 
-/** An id that nobody has. */
+/** An id that nothing has. */
 export const nobody = "runvault-no-such-id";
 
 /** An answer to a request for rows. */
@@ -34,19 +34,19 @@ export interface Page {
   readonly told: Told;
   readonly rows: readonly SampleRow[];
   readonly around: JsonNode | undefined;
-  /** Why no rows could be read of an answer of status 200. */
+  /** Why an answer with status 200 has no readable rows. */
   readonly fault: Extract<RowPage, { readonly kind: "fault" }> | undefined;
 }
 
-/** More rows of one answer say no more; some answers have all rows there are. */
+/** Further rows of an answer say nothing more; some answers have all rows. */
 const mostSeen = 500;
 
-/** What a first request asks: beyond the rows of one screen, more say no more. */
+/** The limit of a first request: more rows than on one screen say nothing more. */
 export function sampleLimit({ largestLimit }: RestRoute): number {
   return Math.min(50, largestLimit ?? 50);
 }
 
-/** Asks for a table's rows from their beginning, or from the page that `more` names. */
+/** Requests a table's rows from their beginning, or from the page that `more` names. */
 export async function askRows(probe: TableProbe, asked: AskedFor): Promise<Page> {
   const { route, run, table, asker } = probe;
   const { pages, rows } = route;
@@ -82,7 +82,7 @@ function noteStrangers(
   asked: string,
 ): void {
   const source = map.columns[column];
-  // rows of nobody are a finding of their own
+  // rows for an unknown id are a separate finding
   if (source?.kind !== "field" || asked === nobody || strangers.has(column)) return;
   for (const { node } of rows) {
     const text = scalarText(nodeAt(node, source.path));
@@ -91,7 +91,7 @@ function noteStrangers(
   }
 }
 
-/** The rows of an answer; of any status but 200 and 204 none. */
+/** The rows of an answer; none for statuses other than 200 and 204. */
 export function pageOf({ route, map, seen }: TableProbe, told: Told): Page {
   if (told.status !== 200 && told.status !== 204)
     return { told, rows: [], around: undefined, fault: undefined };
@@ -101,32 +101,32 @@ export function pageOf({ route, map, seen }: TableProbe, told: Told): Page {
   return { told, rows: sampleOf(page.rows, map), around: page.around, fault: undefined };
 }
 
-/** Whether an answer gives rows at all. */
+/** Whether an answer has rows at all. */
 export function isGiven({ told, fault }: Page): boolean {
   return (told.status === 200 || told.status === 204) && fault === undefined;
 }
 
-/** The parameter by which the number of rows is asked for; undefined where there is none. */
+/** The parameter for the number of rows; undefined if there is none. */
 export function limitName({ pages, parameters }: RestRoute): string | undefined {
   return pages.by === "offset" || pages.by === "number" ? pages.size : parameters.limit;
 }
 
-/** What a profile calls another thing over RPC. */
+/** Keys of a profile that have other names for RPC. */
 const rpcKeys: Readonly<Record<string, string>> = {
   path: "method",
-  // no profile says the order of rows over RPC: the method has to have it
+  // no profile sets the order of rows over RPC: the method must have it
   order: "method",
   "rows.array": "rows",
   "rows.media_types": "rows",
 };
 
-/** The profile's key for something of how a table is asked for. */
+/** The profile's key for a property of a table's request. */
 export function keyOf({ key, route }: Pick<TableProbe, "key" | "route">, at: string): string {
-  // how rows become canonical is said beside RPC
+  // making rows canonical is configured outside of rpc
   return route.rpc === undefined || at === "ties" ? `${key}.${at}` : `rpc.${key}.${rpcKeys[at] ?? at}`;
 }
 
-/** Tells whether the gateway heeds something, and what is wrong where it does not. */
+/** Reports whether the gateway obeys something, and what is wrong if it does not. */
 export function tellHeed(
   probe: TableProbe,
   what: string,
@@ -147,7 +147,7 @@ export function tellUnchecked({ heeds }: TableProbe, what: string, why: string):
   heeds.push({ what, result: "not checked", told: why });
 }
 
-/** Does one part of a check; what a request fails with becomes its result. */
+/** Runs one part of a check; an error of a request becomes its result. */
 export async function heed(
   probe: TableProbe,
   what: string,

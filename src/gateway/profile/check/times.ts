@@ -18,7 +18,7 @@ export function likelyUnit(text: string): TimeUnit | undefined {
   });
 }
 
-/** How many digits a count has ahead of its point. */
+/** How many digits a count has before its point. */
 export function digitsAhead(text: string): number {
   return (/^-?(\d+)/.exec(text)?.[1] ?? "").length;
 }

@@ -1,21 +1,18 @@
-/** Requests of a draft, retries aside: more guessed paths would be a scan. */
+/** Most requests of a draft, without retries: more guessed paths would be a scan. */
 export const mostRequests = 60;
 
-/** Rows of one answer; where a gateway refuses as many, the next of these. */
+/** Rows to request at once; if a gateway refuses so many, the next number. */
 export const rowLimits: readonly number[] = [50, 10, 5];
 
-/** Runs whose rows are asked for, until each table has shown some. */
+/** Most runs whose rows are requested, until each table has shown some. */
 export const mostRuns = 3;
 
-/** Whether an answer of this status may be one to a limit that is too large. */
+/** Whether an answer with this status may refuse a limit that is too large. */
 export function refusesLimit(status: number | undefined): boolean {
   return status === 400 || status === 413 || status === 422;
 }
 
-/**
- * What a draft lacks that whoever asked for it could give; undefined where it lacks nothing. `isDescribed` is whether the
- * gateway's own document was given.
- */
+/** What the caller could add to a draft; undefined for nothing. `isDescribed`: the gateway's own document was given. */
 export function sampleWarning(runs: number, seen: number, isDescribed: boolean): string | undefined {
   if (runs === 0)
     return "no list of the gateway leads to a run, so that no row was seen: name one that has rows as INSTANCE/RUN";

@@ -2,7 +2,7 @@ import { visible } from "../../../model/text/visible-text.ts";
 import { shortText } from "../check/row-page.ts";
 import { pathText } from "../field-path-schema.ts";
 
-/** One line of a draft: a key, its value as YAML, and why the value is guessed; empty where nothing is to be said. */
+/** One line of a draft: a key, its value as YAML, and why it was guessed; empty to say nothing. */
 export interface DraftLine {
   readonly key: string;
   readonly value: string;
@@ -18,25 +18,25 @@ export function indented(lines: readonly string[], by = "  "): string[] {
   return lines.map((line) => `${by}${line}`);
 }
 
-/** A text as YAML has it: in quotes where it could be read as anything else. */
+/** A text as YAML, in quotes if it could be read as anything else. */
 export function scalar(text: string): string {
   return /^[A-Za-z_/][\w./-]*$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n|nan|inf)$/i.test(text)
     ? text
     : visible(JSON.stringify(text));
 }
 
-/** A path in rows or answers as YAML has it: with dots, or a list of names where dots alone would not do. */
+/** A path in rows or answers as YAML: with dots, or a list of names if dots are ambiguous. */
 export function pathScalar(path: readonly string[]): string {
   const text = pathText(path);
   return typeof text === "string" ? scalar(text) : `[${text.map(scalar).join(", ")}]`;
 }
 
-/** A value that is likely and has to be confirmed: no profile loads while the `?` behind it stands. */
+/** A likely value that must be confirmed: no profile loads while the `?` after it remains. */
 export function unsure(value: string | undefined): string {
   return visible(JSON.stringify(`${value ?? ""}?`));
 }
 
-/** Values in a comment, a few of them. */
+/** A few values for a comment. */
 export function someOf(values: readonly string[], most = 80): string {
   return shortText(values.join(", "), most);
 }

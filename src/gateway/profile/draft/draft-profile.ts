@@ -38,19 +38,19 @@ export interface DraftRequest {
   readonly keys: readonly ProfileSecret[];
   /** The folder of the draft. */
   readonly folder: string;
-  /** Put before every path; without it what the OpenAPI document says. */
+  /** Put before every path; by default the OpenAPI document's. */
   readonly base: string | undefined;
-  /** What the gateway's OpenAPI document says; undefined where there is none. */
+  /** The contents of the gateway's OpenAPI document; undefined without one. */
   readonly described: { readonly base: string; readonly paths: readonly KnownPath[] } | undefined;
-  /** A run to ask for rows of; without it one that the gateway's lists name. */
+  /** A run whose rows to request; by default one from the gateway's lists. */
   readonly run: RunRef | undefined;
   readonly signal: AbortSignal;
 }
 
 /**
- * A profile for a gateway as far as its paths, its lists and a few rows show: each guess with its reason in a comment, and
- * a `?` at what has to be confirmed, which no profile may have. Throws what keeps from asking at all, and where nothing
- * leads to a run and no document says more.
+ * Drafts a profile from a gateway's paths, its lists and a few rows. Each guess has its reason in a comment; values to
+ * confirm end in `?`, which no profile may have. Throws if nothing can be requested, and if nothing leads to a run and
+ * no document says more.
  */
 export async function draftProfile(request: DraftRequest): Promise<ProfileDraft> {
   const { gateway, described, run, signal } = request;
@@ -128,7 +128,7 @@ function notesOf(paths: readonly KnownPath[] | undefined, counts: string | undef
       ];
 }
 
-/** Rows of each table, from the first path and the first run that give any. */
+/** Rows of each table, from the first path and run that return any. */
 async function askTables(
   asker: SampleAsker,
   paths: readonly KnownPath[] | undefined,
@@ -142,7 +142,7 @@ async function askTables(
     ),
   }));
   for (const run of runs.slice(0, mostRuns)) {
-    // a path that another run gets nothing from is no path
+    // a path that returns nothing for another run either is not a path
     const empty: typeof candidates = [];
     for (const { table, at } of candidates) {
       const answered: AskablePath[] = [];

@@ -4,21 +4,21 @@ import { scalarText } from "../check/sample.ts";
 import { digitsAhead, likelyUnit } from "../check/times.ts";
 import { unsure } from "./draft-line.ts";
 
-/** A date alone is as likely an id. */
+/** A date without a time could also be an id. */
 const dateAlone = /^\d{4}-\d\d-\d\d$/;
 
-/** A text that says its unit, and its zone, itself. */
+/** A text with its own unit and zone. */
 const wholeRfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
-/** Whether a value is a time of these years in some unit. */
+/** Whether a value is a plausible time in some unit. */
 export function isTimeNode(node: JsonNode): boolean {
   const text = scalarText(node);
   return text !== undefined && !dateAlone.test(text) && likelyUnit(text) !== undefined;
 }
 
 /**
- * The unit of times as far as values show it, as YAML, and why. A count never shows its unit: what is likely has to be
- * confirmed. `name` is the field's.
+ * The unit of times as far as values show it, as YAML, with the reason. A count never shows its unit, so likely ones
+ * must be confirmed. `name` is the field's.
  */
 export function timeUnitText(
   nodes: readonly JsonNode[],
@@ -48,7 +48,7 @@ export function timeUnitText(
   return { unit: unsure(likely), reason, likely };
 }
 
-/** The unit that a name ends in, such as `fromMs` or `since_ns`. */
+/** The unit at the end of a name, such as `fromMs` or `since_ns`. */
 export function unitOfName(name: string): string | undefined {
   return /(?:_|[a-z](?=[A-Z]))(ns|us|ms)$/i.exec(name)?.[1]?.toLowerCase();
 }

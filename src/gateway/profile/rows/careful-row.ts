@@ -12,14 +12,14 @@ import {
 } from "./foreign-json.ts";
 import { type FieldColumn, type PathNode, type RowPlan, shownPath, shownPlace, wordKey } from "./row-plan.ts";
 
-/** What a text is as a row. `unknown` are the paths of the fields that no column takes. */
+/** A text as a row. `unknown` has the paths of fields without a column. */
 export type CarefulRow =
   | { readonly kind: "row"; readonly line: string; readonly unknown: readonly (readonly string[])[] }
   | { readonly kind: "bad"; readonly row: BadRow; readonly ts: string | undefined; readonly isTorn: boolean };
 
 /**
- * Makes one row canonical, whatever it is, and says of a bad one why. The slow way, which decides: the kernel gives it
- * every row that it is not sure of. Throws `malformed_row` where the fields are frozen and one is not known.
+ * Makes any row canonical, or says why it is bad. This slow path decides: the kernel passes it every row that it is not
+ * sure about. Throws `malformed_row` if fields are frozen and one is unknown.
  */
 export function normaliseCarefully(plan: RowPlan, text: string): CarefulRow {
   const values: (ForeignValue | undefined)[] = Array.from(plan.leaves, () => undefined);
@@ -74,7 +74,7 @@ export function fieldText(column: FieldColumn, value: ForeignValue | undefined):
   }
 }
 
-/** The row's time as nanoseconds, where its field alone can tell it. */
+/** The row's time in nanoseconds, if its field alone gives it. */
 function timeOf(plan: RowPlan, values: readonly (ForeignValue | undefined)[]): string | undefined {
   const column = plan.columns.find((candidate) => candidate.column.name === "ts_event");
   if (column?.kind !== "field") return undefined;
@@ -86,7 +86,7 @@ function timeOf(plan: RowPlan, values: readonly (ForeignValue | undefined)[]): s
   }
 }
 
-/** Hands each field to its leaf, and gives the members that no column takes. */
+/** Passes each field to its leaf, and returns members without a column. */
 function takeFields(
   plan: RowPlan,
   node: PathNode,
@@ -98,7 +98,7 @@ function takeFields(
   const keep = (name: string, value: ForeignValue, isPath: boolean) => {
     const path = [...node.path, name];
     if (plan.freezes) {
-      // an object that is null or empty holds nothing that could be lost
+      // an object that is null or empty loses nothing
       if (isPath && (foreignJson(value) === "null" || foreignJson(value) === "{}")) return;
       throw frozen(plan, path);
     }

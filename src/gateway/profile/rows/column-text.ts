@@ -9,11 +9,11 @@ import { type ForeignValue, NotARow, shownValue } from "./foreign-json.ts";
 export interface ValueRules {
   readonly column: Column;
   readonly unit: TimeUnit;
-  /** Whether an exact number may stand bare. */
+  /** Whether an exact number may come unquoted. */
   readonly bareNumbers: boolean;
 }
 
-/** What a column's empty value is in a canonical line. */
+/** A column's empty value in a canonical line. */
 export function emptyText({ kind }: Column): string {
   switch (kind) {
     case "string":
@@ -28,14 +28,14 @@ export function emptyText({ kind }: Column): string {
   }
 }
 
-/** Whether `null` is the column's empty value even where the field is not optional. */
+/** Whether `null` is the column's empty value even for fields that are not optional. */
 export function takesNull({ kind }: Column): boolean {
   return kind === "string" || kind === "exact" || kind === "double";
 }
 
 /**
- * The text that a canonical line has for a value, quotes included. Throws NotARow, saying what the value is not, where
- * the column cannot have it. `null` is the caller's.
+ * A value's text in a canonical line, with quotes. Throws NotARow, which says what is wrong with the value, if it does
+ * not fit the column. The caller handles `null`.
  */
 export function columnText({ column, unit, bareNumbers }: ValueRules, value: ForeignValue): string {
   const isText = value.kind === "string";
@@ -95,7 +95,7 @@ function doubleOf(value: ForeignValue): string {
   return text;
 }
 
-/** A number as ECMAScript prints the double nearest to it; undefined where it is none, or beyond all doubles. */
+/** A number in ECMAScript's spelling of the nearest double; undefined if it is not a number, or beyond all doubles. */
 export function shortestDouble(text: string): string | undefined {
   if (!doubleText.test(text)) return undefined;
   const number = Number(text);

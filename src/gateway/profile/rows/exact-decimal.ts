@@ -1,11 +1,11 @@
-/** Digits that a decimal may get by writing its exponent out: no column holds a tenth of them. */
+/** Most digits that writing out an exponent may add; no column holds a tenth of them. */
 const mostZeros = 400;
 
 const decimal = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/;
 
 /**
- * A decimal times ten to the `shift`, exactly, in canonical spelling: no exponent, no zeros at either end, no sign on a
- * zero. Undefined where the text is no decimal; null where its exponent is beyond all use.
+ * A decimal times ten to the `shift`, exact and in canonical spelling: no exponent, no zeros at either end, no sign on
+ * zero. Undefined if the text is not a decimal; null if its exponent is absurd.
  */
 export function exactDecimal(text: string, shift = 0): string | undefined | null {
   const match = decimal.exec(text);
@@ -18,7 +18,7 @@ export function exactDecimal(text: string, shift = 0): string | undefined | null
   let end = all.length;
   while (all[end - 1] === "0") end--;
   const digits = all.slice(first, end);
-  // how many of the digits stand ahead of the point
+  // how many of the digits stand before the point
   const point = whole.length + Number(exponent) + shift - first;
   if (point - digits.length > mostZeros || point < -mostZeros) return null;
   if (point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;

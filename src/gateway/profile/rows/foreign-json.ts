@@ -1,6 +1,6 @@
 import { shorten } from "../../../row/strict-line.ts";
 
-/** A value of a foreign row: numbers as the text they are. `word` is true, false, null, or a bare NaN or infinity. */
+/** A value of a foreign row, with numbers as text. `word` is true, false, null, or a bare NaN or infinity. */
 export type ForeignValue =
   | { readonly kind: "string"; readonly text: string }
   | { readonly kind: "number"; readonly text: string }
@@ -15,7 +15,9 @@ export interface ForeignMember {
   readonly value: ForeignValue;
 }
 
-/** Why a text is no row. `isTorn`: it is no whole JSON object, so that an answer's last line of this kind was cut. */
+/**
+ * Why a text is not a row. `isTorn`: it is not a complete JSON object, so as an answer's last line it was truncated.
+ */
 export class NotARow extends Error {
   readonly isTorn: boolean;
 
@@ -25,7 +27,7 @@ export class NotARow extends Error {
   }
 }
 
-/** A row may be nested one level less than any other line: what no column takes moves into the member `extra`. */
+/** Rows may be nested one level less than other lines, because unknown fields move into the member `extra`. */
 const deepestRow = 63;
 
 const blanks = /[ \t\r\n]*/y;
@@ -36,14 +38,14 @@ const numberToken = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
 const wordToken = /true|false|null|NaN|-?Infinity/y;
 
 /**
- * Reads a row as strictly as a stored line is read later, except that NaN and the infinities may stand bare. Throws
- * NotARow for anything else.
+ * Parses a row as strictly as stored lines are read later, except that NaN and infinities may be bare. Throws NotARow
+ * for anything else.
  */
 export function readForeignRow(text: string): ForeignObject {
   return new ForeignReader(text).read();
 }
 
-/** A value as JSON again: no blanks, strings escaped as the canonical line does, numbers as they are, bare NaN as text. */
+/** A value as JSON again: no blanks, strings escaped as in canonical lines, numbers unchanged, bare NaN as text. */
 export function foreignJson(value: ForeignValue): string {
   switch (value.kind) {
     case "string":
@@ -147,7 +149,7 @@ class ForeignReader {
     return { kind: "array", items };
   }
 
-  /** What a string says; stays where it is where none stands there. */
+  /** Parses a string, if there is one here. */
   #string(): string | undefined {
     const text = this.#text;
     const start = this.#at;
@@ -165,7 +167,7 @@ class ForeignReader {
     const raw = text.slice(start, at + 1);
     if (!raw.includes("\\")) return raw.slice(1, -1);
     const value = JSON.parse(raw) as string;
-    // it has no UTF-8 form, so it could not be stored as it came
+    // it has no UTF-8 form, so it could not be stored unchanged
     if (!value.isWellFormed()) throw new NotARow("half a surrogate pair in a string");
     return value;
   }

@@ -4,9 +4,9 @@ import { planRows } from "./row-plan.ts";
 import { rowUndoer } from "./undo-row.ts";
 
 /**
- * The gateway's own row again, from the canonical line that a map made of it: the map run backwards. What cannot be told
- * any more is the spelling of numbers and escapes, blanks, and the order of keys; an empty value of an optional column is
- * left out, one of another column written as the column has it. Throws by name where a word stands for two values.
+ * Restores the gateway's own row from the canonical line that a map made of it. Lost are the spelling of numbers and
+ * escapes, blanks, and the order of keys. Empty values of optional columns are left out; other empty values are written
+ * as the column has them. Throws with the name if a word stands for two values.
  */
 export function foreignRow(table: Table, map: RowMap, canonicalLine: string): string {
   return rowUndoer(planRows(table, map, { instanceId: "", runId: "" }))(canonicalLine);

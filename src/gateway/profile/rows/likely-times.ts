@@ -14,9 +14,9 @@ const units: readonly (readonly [Exclude<TimeUnit, "rfc3339">, bigint])[] = [
 ];
 
 /**
- * The canonical lines of an answer as they come, chunks of whole ones. Throws `malformed_row` where a time of the first row
- * lies outside of 1990 to 2100 and would lie within in another unit: the profile names a wrong one, and every row would
- * have a wrong time.
+ * Passes an answer's canonical lines on, in chunks of whole lines. Throws `malformed_row` if a time of the first row is
+ * outside of 1990 to 2100 but would be inside in another unit: then the profile's unit is wrong, and so would be every
+ * time.
  */
 export async function* withLikelyTimes(
   table: Table,
@@ -40,7 +40,7 @@ function requireLikelyTimes(table: Table, map: RowMap, line: string): void {
   try {
     row = parseJson(line) as typeof row;
   } catch {
-    // whoever reads the lines says what is wrong with it
+    // the reader of the lines reports what is wrong with them
     return;
   }
   for (const { name, kind } of table.columns) {

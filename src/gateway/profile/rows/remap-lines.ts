@@ -9,7 +9,7 @@ import { splitRows } from "./split-rows.ts";
 import { refuseUnclear } from "./unclear-values.ts";
 import { rowUndoer } from "./undo-row.ts";
 
-/** From which map to which rows go, and whose they are. */
+/** The maps between which rows are converted, and whose rows they are. */
 export interface Remapping {
   readonly table: Table;
   /** The map that made the lines. */
@@ -20,10 +20,10 @@ export interface Remapping {
 }
 
 /**
- * The lines that the map `to` would have made of the rows that the map `from` made these canonical lines of, without
- * fetching them: in, chunks cut anywhere; out, whole lines. Lines of bad rows (see bad-row.ts) may be among both: the row in
- * one is tried again. A `seq` that `from` derived is left out, one that `to` derives is `""`. Rows come out in the order in which they came, which their new times
- * may not be. Throws `invalid_argument`, naming the column, at a value that cannot be undone without fetching.
+ * Converts canonical lines made by the map `from` into those that the map `to` would have made, without fetching the
+ * rows. Input chunks may be cut anywhere; output is whole lines. Lines of bad rows (see bad-row.ts) are tried again. A
+ * `seq` derived by `from` is dropped, one derived by `to` is `""`. Rows keep their order, even if their new times
+ * differ. Throws `invalid_argument` with the column at a value that cannot be undone without fetching.
  */
 export async function* remapLines(
   lines: AsyncIterable<Uint8Array>,
@@ -40,7 +40,7 @@ export async function* remapLines(
         .split("\n")
         .map((line) => {
           if (line === "") return "";
-          // a row on one line has no line end but between its values
+          // a one-line row has line ends only between its values
           const bad = readBadRow(line)?.text.replaceAll("\n", " ");
           return bad ?? undo(line);
         });

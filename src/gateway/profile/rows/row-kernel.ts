@@ -3,9 +3,9 @@ import { shortestDouble } from "./column-text.ts";
 import { type KernelProgram, programStart } from "./kernel-program.ts";
 
 const pageBytes = 64 * 1024;
-/** Text that is read at a time, and room for what becomes of it. */
+/** Amount of text read at a time, and room for its result. */
 const usualOutBytes = 512 * 1024;
-/** The kernel reads and writes up to sixteen bytes beyond what it was given. */
+/** The kernel reads and writes up to sixteen bytes beyond its buffers. */
 const slack = 64;
 
 /** Why the kernel stopped. */
@@ -21,7 +21,7 @@ interface Exports {
   outEnd(): number;
 }
 
-/** What is used of the engine's own, which neither the language's types nor Node's describe. */
+/** Engine types that neither TypeScript's nor Node's declarations have. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array);
@@ -38,18 +38,21 @@ declare namespace WebAssembly {
 
 let compiled: WebAssembly.Module | undefined;
 
-/** One instance of the compiled inner loop with its memory: text goes in, canonical lines come out. For one answer at a time. */
+/**
+ * One instance of the compiled inner loop with its memory: takes text, returns canonical lines. For one answer at a
+ * time.
+ */
 export class RowKernel {
   readonly #program: KernelProgram;
   readonly #exports: Exports;
   #bytes: Buffer;
-  /** Canonical lines stand from `#out` to `#outEnd`; text from `#at` to `#end`. */
+  /** Canonical lines are from `#out` to `#outEnd`; text is from `#at` to `#end`. */
   readonly #out: number;
   #outEnd: number;
   #outBytes = usualOutBytes;
   #at: number;
   #end: number;
-  /** No line of the text ends behind this. */
+  /** Where the last whole line of the text ends. */
   #whole: number;
 
   constructor(program: KernelProgram) {
@@ -70,7 +73,7 @@ export class RowKernel {
     return this.#bytes.byteLength;
   }
 
-  /** How much text has been taken and not been read. */
+  /** Bytes of text taken but not yet processed. */
   get pendingBytes(): number {
     return this.#end - this.#at;
   }
@@ -79,13 +82,13 @@ export class RowKernel {
     return this.#whole > this.#at;
   }
 
-  /** Forgets all text and lines. */
+  /** Drops all text and lines. */
   reset(): void {
     this.#outEnd = this.#out;
     this.#at = this.#end = this.#whole = this.#textStart;
   }
 
-  /** Takes text in, behind what there is. */
+  /** Appends text. */
   take(piece: Uint8Array): void {
     if (this.#at > this.#textStart) {
       this.#bytes.copyWithin(this.#textStart, this.#at, this.#end);
@@ -109,8 +112,8 @@ export class RowKernel {
   }
 
   /**
-   * Makes whole lines canonical until one needs something: `full`, more room for what comes out; `careful`, to be taken
-   * by `line`; `newField`, a look at `line` for a field that no line had before. `done` when no whole line is left.
+   * Makes whole lines canonical until one needs attention: `full` needs more room for output; `careful` must be taken
+   * with `line`; `newField` has a field that no line had before, see `line`. `done` when no whole line is left.
    */
   run(): KernelStop {
     if (this.#whole <= this.#at) return kernelStop.done;
@@ -121,12 +124,12 @@ export class RowKernel {
     return stop;
   }
 
-  /** The line that `run` stopped at, without its line end; good until the next call. */
+  /** The line at which `run` stopped, without its line end; valid until the next call. */
   line(): Buffer {
     return this.#bytes.subarray(this.#exports.lineStart(), this.#exports.lineEnd());
   }
 
-  /** Puts a line behind those that are there; false where there is no room. */
+  /** Appends a finished line; false if there is no room. */
   put(line: Uint8Array): boolean {
     if (this.#outEnd + line.byteLength > this.#out + this.#outBytes) return false;
     this.#bytes.set(line, this.#outEnd);
@@ -134,7 +137,7 @@ export class RowKernel {
     return true;
   }
 
-  /** The lines made so far, which are the caller's then; undefined where there are none. */
+  /** The finished lines, which now belong to the caller; undefined if there are none. */
   flush(): Buffer | undefined {
     const length = this.#outEnd - this.#out;
     if (length === 0) return undefined;
@@ -144,7 +147,7 @@ export class RowKernel {
     return lines;
   }
 
-  /** Makes room for what the next line may become; for when nothing is left to flush. */
+  /** Makes room for the next line's result; for when nothing is left to flush. */
   widen(): void {
     const { fixedBytes, uses } = this.#program;
     const length = this.#exports.lineEnd() - this.#exports.lineStart();
@@ -158,7 +161,7 @@ export class RowKernel {
     this.#whole += move;
   }
 
-  /** The text that no line end stands behind. */
+  /** The text after the last line end. */
   rest(): Buffer {
     return this.#bytes.subarray(this.#at, this.#end);
   }
@@ -171,7 +174,7 @@ export class RowKernel {
     const { memory } = this.#exports;
     const missing = end + slack - memory.buffer.byteLength;
     if (missing > 0) memory.grow(Math.ceil(missing / pageBytes));
-    // a memory that grew is another buffer
+    // grown memory is another buffer
     if (this.#bytes.buffer !== memory.buffer) this.#bytes = Buffer.from(memory.buffer);
   }
 

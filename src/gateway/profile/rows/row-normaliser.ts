@@ -12,21 +12,21 @@ import { kernelStop, RowKernel } from "./row-kernel.ts";
 import { planRows, type RowPlan } from "./row-plan.ts";
 
 export interface NormaliserOptions {
-  /** Told once of each field that no column takes, when it comes first. */
+  /** Called once for each unknown field, when it first occurs. */
   readonly onUnknownField?: ((path: readonly string[]) => void) | undefined;
 }
 
 const pieceBytes = 256 * 1024;
-/** Kernels that wait for the next answer, and the largest that is kept: a long line makes one large. */
+/** Idle kernels that are kept, and the largest memory of one: a long line makes it large. */
 const idleKernels = 2;
 const idleKernelBytes = 4 * 1024 * 1024;
 
 /**
- * Makes the rows of one table and run canonical as they arrive, bytes to bytes: the usual row in WebAssembly, any other
- * one carefully.
+ * Makes the rows of one table and run canonical as they arrive, from bytes to bytes: usual rows in WebAssembly, others
+ * on the slow path.
  *
- * A row that cannot be made canonical becomes the line of a bad row (see bad-row.ts), in its place. Lines that are blank
- * or no UTF-8 stay as they are: what becomes of them is decided where lines are read.
+ * A row that cannot be made canonical is replaced by the line of a bad row (see bad-row.ts). Lines that are blank or
+ * not UTF-8 stay unchanged: the reader of lines deals with them.
  */
 export class RowNormaliser {
   readonly #plan: RowPlan;
@@ -35,7 +35,7 @@ export class RowNormaliser {
   readonly #told = new Set<string>();
   readonly #idle: RowKernel[] = [];
 
-  /** Throws `invalid_argument` where the map does not hold for the table. */
+  /** Throws `invalid_argument` if the map does not fit the table. */
   constructor(table: Table, map: RowMap, run: RunRef, options: NormaliserOptions = {}) {
     this.#plan = planRows(table, map, run);
     this.#program = kernelProgram(this.#plan);
@@ -43,9 +43,9 @@ export class RowNormaliser {
   }
 
   /**
-   * The canonical lines of one answer, which may be cut into chunks anywhere. A last line without its line end is a row
-   * when it is a whole object; else it comes out as it is, so that the cut shows. Throws `malformed_row` at a field
-   * that no column takes, where the map freezes the fields, and `line_too_long`.
+   * The canonical lines of one answer, whose chunks may be cut anywhere. A last line without a line end counts as a row
+   * if it is a complete object; otherwise it is passed on unchanged, so that the truncation shows. Throws
+   * `malformed_row` for an unknown field if the map freezes fields, and `line_too_long`.
    */
   async *over(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
     const kernel = this.#idle.pop() ?? new RowKernel(this.#program);
@@ -99,12 +99,12 @@ export class RowNormaliser {
     }
   }
 
-  /** One row, which may stand on several lines, as its canonical line or that of a bad row, with the line end. */
+  /** One row, perhaps on several lines, as its canonical line or a bad row's, with the line end. */
   row(bytes: Uint8Array): Buffer {
     const kernel = this.#idle.pop() ?? new RowKernel(this.#program);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     try {
-      // to the kernel a line end is the row's end
+      // the kernel takes a line end for the row's end
       if (text.includes(0x0a)) return this.#carefulLine(text);
       kernel.take(text);
       kernel.take(lineFeed);
@@ -127,7 +127,7 @@ export class RowNormaliser {
     return Buffer.from(`${this.#textOf(normaliseCarefully(this.#plan, bytes.toString()))}\n`);
   }
 
-  /** What an answer ends with, where it does not end with a line end. */
+  /** The rest of an answer that does not end with a line end. */
   #lastLine(bytes: Buffer): Buffer {
     if (isBlank(bytes, 0, bytes.byteLength) || !isUtf8(bytes)) return bytes;
     const row = normaliseCarefully(this.#plan, bytes.toString());
@@ -144,7 +144,7 @@ export class RowNormaliser {
     if (row.kind === "bad" || this.#onUnknownField === undefined) return;
     for (const path of row.unknown) {
       const key = JSON.stringify(path);
-      // a gateway whose keys are data has new ones in each row
+      // a gateway that uses data as keys has new ones in each row
       if (this.#told.size >= mostTold || this.#told.has(key)) continue;
       this.#told.add(key);
       this.#onUnknownField(path);
@@ -154,7 +154,7 @@ export class RowNormaliser {
 
 const mostTold = 500;
 const lineFeed = Buffer.from("\n");
-/** What a careful row costs beside its bytes, as bytes of a usual one. */
+/** Cost of a slow row besides its bytes, in bytes of a usual row. */
 const carefulWork = 4096;
 
 function skipByteOrderMark(kernel: RowKernel): void {

@@ -6,7 +6,7 @@ import { columnText, emptyText, takesNull, type ValueRules } from "./column-text
 import { exactDecimal } from "./exact-decimal.ts";
 import { type ForeignValue, NotARow } from "./foreign-json.ts";
 
-/** A map in the form in which rows are read by it. */
+/** A map in the form that reading rows needs. */
 export interface RowPlan {
   readonly table: Table;
   readonly freezes: boolean;
@@ -17,7 +17,7 @@ export interface RowPlan {
   readonly leaves: readonly Leaf[];
 }
 
-/** An object of the row in which columns have fields, or dropped ones are. */
+/** An object of the row that contains fields of columns, or dropped ones. */
 export interface PathNode {
   readonly path: readonly string[];
   readonly entries: ReadonlyMap<string, PathEntry>;
@@ -40,7 +40,7 @@ export type PlannedColumn = FieldColumn | FixedColumn;
 export interface FixedColumn {
   readonly kind: "fixed";
   readonly column: Column;
-  /** As a canonical line has it, quotes included. */
+  /** As in a canonical line, with quotes. */
   readonly text: string;
 }
 
@@ -58,13 +58,13 @@ export interface FieldColumn extends ValueRules {
 
 export interface PlannedWord {
   readonly wire: string | number | boolean;
-  /** What `wordKey` gives for a value of the wire that means this word. */
+  /** The `wordKey` of wire values that mean this word. */
   readonly key: string;
-  /** As a canonical line has it, quotes included. */
+  /** As in a canonical line, with quotes. */
   readonly text: string;
 }
 
-/** Throws `invalid_argument` where the map does not hold: loading a profile finds all of this earlier, with its place. */
+/** Throws `invalid_argument` for an invalid map; loading a profile finds the same earlier, with places. */
 export function planRows(table: Table, map: RowMap, run: RunRef): RowPlan {
   const root = new GrowingNode([]);
   const leaves: { path: readonly string[]; columns: number[] }[] = [];
@@ -124,20 +124,20 @@ function planColumn(
   }
 }
 
-/** A field's path as messages have it. */
+/** A field's path in messages. */
 export function shownPath(path: readonly string[]): string {
   return path.map((name) => (/^[^\s."]+$/.test(name) ? name : JSON.stringify(name))).join(".");
 }
 
-/** A column in messages, with its field where that is called otherwise. */
+/** A column in messages, with its field if that has another name. */
 export function shownPlace({ column: { name }, path }: FieldColumn): string {
   const field = shownPath(path);
   return field === name ? name : `${name} (${field})`;
 }
 
 /**
- * What a value is looked up by among words: strings by their text, numbers by their value, whatever their spelling.
- * Undefined for what no word can be.
+ * The key for looking up a value among words: strings by text, numbers by value, whatever their spelling. Undefined for
+ * values that no word can be.
  */
 export function wordKey(value: ForeignValue): string | undefined {
   switch (value.kind) {
@@ -154,13 +154,13 @@ export function wordKey(value: ForeignValue): string | undefined {
   }
 }
 
-/** A word's value as the wire has it. */
+/** A word's value as on the wire. */
 export function wireValue(wire: string | number | boolean): ForeignValue {
   if (typeof wire === "string") return { kind: "string", text: wire };
   return { kind: typeof wire === "number" ? "number" : "word", text: String(wire) };
 }
 
-/** The text of a value that a profile gives in a column's own words: numbers as text, times in nanoseconds. */
+/** A value in a column's own notation: numbers as text, times in nanoseconds. */
 function fixedText(table: Table, column: Column, text: string): string {
   try {
     return columnText({ column, unit: "ns", bareNumbers: false }, { kind: "string", text });
@@ -178,7 +178,7 @@ class GrowingNode implements PathNode {
     this.path = path;
   }
 
-  /** The number of the leaf at the path, from here on; a new one where there is none yet. */
+  /** The number of the leaf at a path below this node, created if new. */
   leafAt(table: Table, path: readonly string[], add: () => number): number {
     const node = this.#nodeAt(table, path);
     const name = path.at(-1)!;

@@ -1,9 +1,9 @@
 import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
-/** About as much text as is worth a turn. */
+/** Amount of text that is worth a turn of the event loop. */
 const pieceBytes = 64 * 1024;
 
-/** Pieces of whole lines of chunks that are cut anywhere; the last one as it ends. Throws `line_too_long`. */
+/** Cuts arbitrary chunks into pieces of whole lines; the last one is left as it ends. Throws `line_too_long`. */
 export async function* splitRows(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let pending: Buffer[] = [];
   let pendingBytes = 0;

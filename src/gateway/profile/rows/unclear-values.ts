@@ -12,16 +12,16 @@ import {
 } from "./row-plan.ts";
 import type { OnUndone } from "./undo-row.ts";
 
-/** Why a column's values, and its empty value, do not say enough for another map; undefined where they do. */
+/** Why a column's values and its empty value are not enough for another map; undefined if they are. */
 interface Unclear {
   readonly values: string | undefined;
   readonly empty: string | undefined;
 }
 
 /**
- * Guards rows that go from one map to another without being fetched: throws `invalid_argument` at a value that could
- * have stood on the wire in several ways of which the new map makes different things, and at once where the old map
- * dropped a field that the new one keeps.
+ * Guards the conversion of rows between maps without fetching. Throws `invalid_argument` at a value that could have had
+ * several forms on the wire, which the new map treats differently; and at once if the old map dropped a field that the
+ * new one keeps.
  */
 export function refuseUnclear(from: RowPlan, to: RowPlan, dropped: readonly (readonly string[])[]): OnUndone {
   for (const path of dropped) {
@@ -71,7 +71,7 @@ function columnsAt(plan: RowPlan, leaf: number): readonly FieldColumn[] {
   return plan.columns.flatMap((column) => (column.kind === "field" && column.leaf === leaf ? [column] : []));
 }
 
-/** What a map has for a path. `isInside`: a field on the way to it is dropped, and it with it. */
+/** A map's entry for a path. `isInside`: a field on the way to it is dropped, and so is the path. */
 function entryAt(
   plan: RowPlan,
   path: readonly string[],
@@ -118,7 +118,7 @@ function untakenNumber(what: string): string {
   return `no column takes that field any more: how the gateway spells the ${what}, which extra would have to hold, is not known`;
 }
 
-/** Everything that an empty value may have been on the wire comes to the same, or nobody can tell. */
+/** Undefined if all possible wire forms of an empty value mean the same in the new map. */
 function unclearEmpty(column: FieldColumn, fields: readonly FieldColumn[] | undefined): string | undefined {
   const variants = emptyVariants(column);
   if (variants.length < 2) return undefined;

@@ -12,16 +12,15 @@ import {
 } from "./foreign-json.ts";
 import { type FieldColumn, type PathNode, type RowPlan, shownPath, wireValue } from "./row-plan.ts";
 
-/** Objects of a row that is put together again, by name; what is in them is theirs alone. */
+/** Objects of a row that is being restored, by name; nothing else refers to their contents. */
 type GrowingObject = Map<string, ForeignValue | GrowingObject>;
 
-/** Told of each field as it is undone, with its canonical text. May throw. */
+/** Called for each restored field, with its canonical text. May throw. */
 export type OnUndone = (column: FieldColumn, text: string) => void;
 
 /**
- * What gives the gateway's own row again, from the canonical line that the plan made of it. It throws `archive_damaged`
- * where the line is none of this plan's, and `invalid_argument` where two of the wire's values mean the one that is in
- * the line.
+ * Restores the gateway's own row from the plan's canonical line. Throws `archive_damaged` if the line is not the
+ * plan's, and `invalid_argument` if two wire values share the word in the line.
  */
 export function rowUndoer(plan: RowPlan, onUndone?: OnUndone): (line: string) => string {
   const columns = plan.leaves.map((leaf) => bestOf(plan, leaf.columns));
@@ -47,7 +46,7 @@ export function rowUndoer(plan: RowPlan, onUndone?: OnUndone): (line: string) =>
   };
 }
 
-/** Of the columns that take one field, the one that says most of how the wire had it. */
+/** Among the columns that take one field, the one that preserves most of its wire form. */
 function bestOf(plan: RowPlan, columns: readonly number[]): FieldColumn {
   const fields = columns.flatMap((index) => {
     const column = plan.columns[index]!;
@@ -58,11 +57,11 @@ function bestOf(plan: RowPlan, columns: readonly number[]): FieldColumn {
 
 function rankOf({ words, column, optional }: FieldColumn): number {
   const byKind = words !== undefined ? 1 : column.kind === "string" ? 0 : column.kind === "double" ? 3 : 2;
-  // where one of two like ones has to have the field, it was there
+  // of two equal columns, one whose field is required shows that it was there
   return byKind + (optional ? 0.5 : 0);
 }
 
-/** What the wire had; undefined where the field was not there, or may as well not have been. */
+/** The wire value; undefined if the field was missing, or might as well have been. */
 function undoValue(
   plan: RowPlan,
   column: FieldColumn,
@@ -120,7 +119,7 @@ function textOf(plan: RowPlan, { column }: FieldColumn, value: ForeignValue): st
   return value.text;
 }
 
-/** Puts what no column took where it was. */
+/** Puts unknown fields back in their places. */
 function merge(row: GrowingObject, extra: ForeignObject, node: PathNode): void {
   for (const { name, value } of extra.members) {
     const entry = node.entries.get(name);

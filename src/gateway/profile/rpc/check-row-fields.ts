@@ -9,7 +9,7 @@ import { followPath, isTimestamp, kindText } from "./message-path.ts";
 
 type FieldSource = Extract<ColumnSource, { kind: "field" }>;
 
-/** Tells which columns the message of a row cannot give, and which of its fields cannot be read. */
+/** Reports columns that the row's message cannot supply, and fields that cannot be read. */
 export function checkRowFields(
   table: Table,
   map: RowMap | undefined,

@@ -27,7 +27,7 @@ type DocumentsFile = NonNullable<RpcFile["documents"]>;
 type Described<K extends keyof DocumentsFile> = Exclude<NonNullable<DocumentsFile[K]>, "none">;
 type ParametersFile = NonNullable<RpcFile["parameters"]>;
 
-/** The RPC side of a profile against its descriptors, with what is wrong with it as a whole told. */
+/** Compiles a profile's RPC part against its descriptors; reports its faults as a whole. */
 export function compileRpc(
   file: RpcFile,
   maps: Readonly<Partial<Record<TableName, RowMap>>>,
@@ -466,7 +466,7 @@ class RpcCompiler {
     return null;
   }
 
-  /** The unit of times in a document: that of Timestamps where they are some. */
+  /** The unit of times in a document: RFC 3339 if some are Timestamps. */
   #unit(
     key: string,
     { method }: RpcRequest,
@@ -533,7 +533,7 @@ function isNone(path: readonly string[]): boolean {
   return path.length === 1 && path[0] === "none";
 }
 
-/** A layout whose rows and token may lie in messages of the answer. */
+/** A layout whose rows and token may be in nested messages of the answer. */
 function layoutOf(
   { fields }: DescMessage,
   leaf: Pick<PageLayout, "rows" | "member" | "others">,

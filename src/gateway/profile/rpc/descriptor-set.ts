@@ -9,7 +9,7 @@ import {
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { nearestName } from "../../../model/text/nearest-name.ts";
 
-/** More than any real interface has: one of a thousand messages takes a few hundred kilobytes. */
+/** More than any real interface: one of a thousand messages takes a few hundred kilobytes. */
 const mostBytes = 16 * 1024 * 1024;
 
 /** What is wrong, and what to do. */
@@ -41,7 +41,7 @@ export function readDescriptorSet(file: string): { readonly registry: FileRegist
     if (set.file.length === 0 || set.file.some(({ name }) => name === "")) throw new Error("no files");
     return { registry: createFileRegistry(set) };
   } catch {
-    // the parser's own words quote what is in it
+    // the parser's own message quotes the file's contents
     return { message: "is no descriptor set, or lacks a file that another in it imports", hint: howToMake };
   }
 }

@@ -1,10 +1,10 @@
 import type { KeyPath } from "../../../model/yaml/tree.ts";
 
-/** Where faults of a profile are told. */
+/** Collects the faults of a profile. */
 export interface FaultContext {
   fault(path: KeyPath, message: string, hint: string): void;
-  /** The first of these paths at which something stands; the last where nothing does. */
+  /** The first of these paths that exists; the last if none does. */
   firstOf(...paths: readonly KeyPath[]): KeyPath;
-  /** A path of the file system, from the folder of the file on that has it at a path of the tree. */
+  /** A file system path, relative to the folder of the file that defines this tree path. */
   resolve(path: KeyPath, name: string): string;
 }

@@ -52,7 +52,7 @@ export function wrapped(message: DescMessage | undefined): DescField | undefined
   return isWrapper ? message?.field.value : undefined;
 }
 
-/** Protobuf's own name for what a field holds; that of the value in it for a wrapper. */
+/** Protobuf's name for a field's type; for a wrapper, that of its value. */
 export function kindText(field: DescField): string {
   const inner = field.fieldKind === "map" ? undefined : wrapped(field.message);
   if (inner !== undefined && field.fieldKind === "message") return kindText(inner);

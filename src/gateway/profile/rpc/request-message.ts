@@ -2,18 +2,18 @@ import { create, fromJson, type JsonObject, type JsonValue, toBinary } from "@bu
 import type { FilterName } from "../../../model/profile/table.ts";
 import type { RpcRequest } from "../profile.ts";
 
-/** What a request is about; what is undefined is not sent. */
+/** The subject of a request; undefined values are not sent. */
 export interface RequestValues {
   readonly instanceId?: string | undefined;
   readonly runId?: string | undefined;
-  /** As the request's own times are written. */
+  /** Written as the request's own times are. */
   readonly bounds?: { readonly from: string | undefined; readonly to: string | undefined } | undefined;
   readonly limit?: number | undefined;
   readonly token?: string | undefined;
   readonly filters?: readonly (readonly [FilterName, string])[] | undefined;
 }
 
-/** A request's message, or why the values that the profile fixes do not make one. */
+/** A request's message, or why the profile's fixed values do not fit it. */
 export function requestMessage(
   { method, places, fixed }: RpcRequest,
   values: RequestValues,

@@ -1,7 +1,7 @@
 import { pathText } from "../field-path-schema.ts";
 import type { RpcFile } from "./rpc-schema.ts";
 
-/** `rpc` as a profile would have it. */
+/** `rpc` in the form of a profile. */
 export function rpcDocument(file: RpcFile, descriptors: string): object {
   const { errors, ...rest } = file;
   return {
@@ -11,7 +11,7 @@ export function rpcDocument(file: RpcFile, descriptors: string): object {
   };
 }
 
-/** With dots in place of the lists that paths are, and without what is not said. */
+/** With dots instead of lists of names, and without undefined values. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.length === 0 ? value : pathText(value as string[]);
   if (typeof value !== "object" || value === null) return value;

@@ -12,7 +12,7 @@ const methodSchema = z
   .regex(/^[A-Za-z_][\w.]*[./][A-Za-z_]\w*$/, methodMust)
   .meta({ description: "the method, as package.Service.Method", examples: ["acme.v1.History.ListFills"] });
 
-/** A field of a request's message; `none` where another place names one and here there is none. */
+/** A field of a request's message; `none` removes one that another place names. */
 const requestField = (description: string) => fieldPathSchema.optional().meta({ description });
 const answerField = (description: string) => fieldPathSchema.optional().meta({ description });
 
@@ -196,7 +196,7 @@ const errors = z
     examples: [{ gone: ["not_found"] }],
   });
 
-/** The part of a profile about RPC, each value checked by itself. */
+/** A profile's RPC part, with each value checked by itself. */
 export const rpcSchema = z
   .strictObject(
     {

@@ -4,25 +4,25 @@ import type { RowRequest } from "../../../model/source.ts";
 import type { Pages } from "../../profile/profile.ts";
 import { type PageTold, totalOf } from "./next-page.ts";
 
-/** What an answer's total is compared with, and who hears of it. */
+/** What an answer's total is compared with, and who is told. */
 export interface Announcement {
   readonly pages: Pages;
   readonly place: ErrorPlace;
-  /** Rows that are enough; what comes beyond them is not looked at, nor missed. */
+  /** Enough rows; further ones are neither read nor missed. */
   readonly wanted: number | undefined;
   /** Nothing bounds what is asked for. */
   readonly isOpen: boolean;
-  /** Whether a total is of the rows asked for, and not of all that the run has. */
+  /** Whether a total counts the requested rows, and not all of the run. */
   readonly isOfThese: (total: bigint) => Promise<boolean>;
-  /** Judges totals, in place of an error: see RowRequest. */
+  /** Judges totals instead of throwing: see RowRequest. */
   readonly onTotal: RowRequest["onTotal"];
-  /** Takes what is remarkable of the gateway and no error. */
+  /** Takes notable facts that are not errors. */
   readonly tell: (text: string) => void;
 }
 
 /**
- * How many rows the pages of one answer say that they are. The last page's word counts, for rows may come meanwhile. It
- * never ends the pages: a total that is too low would hide the rest.
+ * The number of rows that the pages of one answer announce. The last page's total counts, because rows may come
+ * meanwhile. It never ends the pages: a total that is too low would hide the rest.
  */
 export class AnnouncedRows {
   readonly #answer: Announcement;
@@ -32,7 +32,7 @@ export class AnnouncedRows {
     this.#answer = answer;
   }
 
-  /** Gives the total by this page, or by the last one that has any: some send it with the first page alone. */
+  /** The total by this page, or by the last one that has any: some send it only with the first page. */
   see(page: PageTold): bigint | undefined {
     const { pages, place, isOpen, onTotal } = this.#answer;
     this.#total = totalOf(pages, page, place, this.#total);
@@ -41,8 +41,8 @@ export class AnnouncedRows {
   }
 
   /**
-   * Tells where the pages ended with fewer rows than they announce, or throws `rows_missing` where nobody hears of it. A
-   * total below what came is not believed, with a notice; one that ignores bounds is not compared where there are any.
+   * Reports pages that ended with fewer rows than announced, or throws `rows_missing` if there is no `onTotal`. A total
+   * below the rows received is ignored with a notice; one that ignores bounds is not compared for bounded requests.
    */
   async requireCame(rows: number): Promise<undefined> {
     const { place, wanted, isOfThese, onTotal, tell } = this.#answer;

@@ -3,10 +3,10 @@ import { wholeLines } from "./take-rows.ts";
 
 const lineFeed = 0x0a;
 const timeKey = Buffer.from('"ts_event":"');
-/** Beyond this a double does not tell two nanoseconds apart. */
+/** Beyond this, doubles cannot tell two nanoseconds apart. */
 const doubleStep = 2048;
 
-/** The time in a canonical line, as text; undefined where the line has none. */
+/** The time in a canonical line, as text; undefined if it has none. */
 export function timeIn(lines: Buffer, start: number, end: number): string | undefined {
   const key = lines.indexOf(timeKey, start);
   if (key < 0 || key >= end) return undefined;
@@ -15,15 +15,15 @@ export function timeIn(lines: Buffer, start: number, end: number): string | unde
   return to < 0 || to > end ? undefined : lines.toString("latin1", from, to);
 }
 
-/** Lines as a buffer, which the same bytes are. */
+/** The same bytes as a Buffer. */
 export function asBuffer(chunk: Uint8Array): Buffer {
   return Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 }
 
 /**
- * Canonical lines without those that came because the bounds were widened. A row that lies farther out than that is
- * handed on: whoever asked refuses it. So is a line without a time. Where the route has an order, lines whose first and
- * last lie within are not looked at: any between them that does not is out of order, which is refused as well.
+ * Drops canonical lines that came only because the bounds were widened. A row even farther out is passed on for the
+ * caller to refuse, and so is a line without a time. If the route has an order, chunks whose first and last lines are
+ * inside are passed whole: a line outside between them would be out of order, which is refused as well.
  */
 export async function* clipRows(
   chunks: AsyncIterable<Uint8Array>,

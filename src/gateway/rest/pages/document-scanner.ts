@@ -2,18 +2,18 @@ import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
 import { deepestJson } from "../../../model/outside-json.ts";
 import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
-/** What is looked for in a JSON document. */
+/** What to find in a JSON document. */
 export interface Sought {
-  /** The names that lead to the array whose elements are handed out; undefined where none is. */
+  /** Names that lead to the array whose elements are returned; undefined for none. */
   readonly array: readonly string[] | undefined;
-  /** The names that lead to each value wanted beside it. */
+  /** Names that lead to each value wanted besides it. */
   readonly values: readonly (readonly string[])[];
   /** Longest text of such a value. Default: 64 KiB. */
   readonly valueBytes?: number | undefined;
 }
 
 const usualValueBytes = 64 * 1024;
-/** A key longer than this is none that anybody looks for, whatever escapes it has. */
+/** A longer key is not one of those wanted, whatever its escapes. */
 const longestKeyBytes = 8 * 1024;
 /** Numbers, true, false and null are no longer. */
 const longestScalarBytes = 4096;
@@ -50,7 +50,7 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const lineFeed = 0x0a;
 
-/** Bytes that mean something: outside of strings, and inside. */
+/** Significant bytes outside of strings, and inside. */
 const stopsOutside = stops('"{}[]\n\r');
 const stopsInside = stops('"\\\n\r');
 
@@ -62,39 +62,39 @@ function stops(characters: string): Uint8Array {
 
 interface Container {
   readonly isObject: boolean;
-  /** Of what is sought, as bits: those whose names lead through this container so far. */
+  /** Bits of the wanted paths that lead through this container. */
   readonly alive: number;
-  /** Those of them that one of its members has taken. */
+  /** Bits of those that one of its members has matched. */
   taken: number;
 }
 
 /**
- * Goes through a JSON document as it comes: the elements of one array are handed out one a line, as the bytes they came
- * as but for line breaks between their tokens, and values that stand ahead of it or behind it are kept. Memory is that of
- * a chunk. Elements are not judged beyond where they end: whoever reads the lines does that.
+ * Scans a JSON document as it comes. Elements of one array are returned one per line, with their original bytes except
+ * line breaks between tokens; wanted values before or after it are kept. Memory is that of a chunk. Elements are not
+ * checked beyond where they end: the reader of the lines does that.
  *
- * Throws `not_a_gateway` for what is no JSON outside of the elements, nested deeper than 64 levels, has a member twice
- * that leads to what is sought, or has no array in its place, and `line_too_long` for an element over 16 MiB.
+ * Throws `not_a_gateway` for anything but JSON outside of the elements, nesting deeper than 64 levels, a duplicate
+ * member on a wanted path, or a missing array, and `line_too_long` for an element over 16 MiB.
  */
 export class DocumentScanner {
-  /** Elements that ended so far. */
+  /** Elements completed so far. */
   rows = 0;
   readonly #place: ErrorPlace;
   readonly #paths: readonly (readonly string[])[];
-  /** The array's bit; 0 where there is none. */
+  /** The array's bit; 0 for none. */
   readonly #arrayBit: number;
   readonly #mostValueBytes: number;
   readonly #found = new Map<number, string>();
   #state: number = state.value;
   #escaped = false;
   readonly #stack: Container[] = [];
-  /** What the member that comes next completes, and what it leads on to. */
+  /** What the next member completes, and where it leads. */
   #complete: number;
   #leads: number;
   #sawArray = false;
   #key: number[] | undefined = [];
   #scalar = "";
-  /** The value that is kept, a byte a character, its bits, and how deep it lies. */
+  /** The kept value, a byte per character, its bits, and its depth. */
   #capture: string | undefined;
   #captured = 0;
   #captureDepth = 0;
@@ -112,12 +112,12 @@ export class DocumentScanner {
     this.#leads = all & ~this.#complete;
   }
 
-  /** The JSON text of the value with that number among those sought; undefined where it has not come. */
+  /** The JSON text of the wanted value with this number; undefined if it has not come. */
   value(index: number): string | undefined {
     return this.#found.get(index);
   }
 
-  /** Takes the next bytes of the document; gives those of elements. */
+  /** Takes the next bytes of the document; returns those of elements. */
   push(chunk: Uint8Array): Uint8Array {
     let at = 0;
     if (this.#isFirst && chunk.length > 0) {
@@ -125,7 +125,7 @@ export class DocumentScanner {
       // some servers begin with a byte order mark
       if (chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf) at = 3;
     }
-    // a line end stands where a comma or bracket did, but for one that the chunk before left to do
+    // a line end replaces a comma or bracket, except one left over from the previous chunk
     const out = Buffer.allocUnsafe(chunk.length + 2);
     let length = 0;
     while (at < chunk.length) {
@@ -165,7 +165,7 @@ export class DocumentScanner {
     return out.subarray(0, length);
   }
 
-  /** Throws `stream_cut` where the document is not over. */
+  /** Throws `stream_cut` if the document is incomplete. */
   end(): void {
     if (this.#state === state.scalar && this.#stack.length === 0) this.#endScalar();
     if (this.#state !== state.done) {
@@ -177,12 +177,12 @@ export class DocumentScanner {
     throw this.#wrong(`there is no array at ${shownPath(this.#paths.at(-1)!)}`);
   }
 
-  /** The state as it is by now: what was asked of it before does not hold. */
+  /** The current state, which defeats TypeScript's narrowing. */
   get #now(): number {
     return this.#state;
   }
 
-  /** From a byte of an element outside of strings on, up to its end, a string or a line break. */
+  /** From a byte of an element outside of strings to its end, a string or a line break. */
   #inside(chunk: Uint8Array, from: number): number {
     const end = chunk.length;
     const outside = stopsOutside;
@@ -220,7 +220,7 @@ export class DocumentScanner {
     return at;
   }
 
-  /** From a byte of an element's string on, up to behind its end. */
+  /** From a byte of an element's string to after its end. */
   #rowString(chunk: Uint8Array, from: number): number {
     const at = this.#string(chunk, from);
     if (at < 0) return chunk.length;
@@ -229,7 +229,7 @@ export class DocumentScanner {
     return at;
   }
 
-  /** Behind the end of a string; -1 where it goes on behind the chunk. */
+  /** After the end of a string; -1 if it continues in the next chunk. */
   #string(chunk: Uint8Array, from: number): number {
     let at = from;
     if (this.#escaped && at < chunk.length) {
@@ -256,7 +256,7 @@ export class DocumentScanner {
     this.#state = state.afterRow;
   }
 
-  /** One byte between elements, or the first of one, which stays to be taken. */
+  /** One byte between elements, or the first of one, which is not consumed. */
   #betweenRows(chunk: Uint8Array, at: number): number {
     const byte = chunk[at]!;
     if (isBlank(byte)) return at + 1;
@@ -283,7 +283,7 @@ export class DocumentScanner {
     this.#endValue();
   }
 
-  /** Takes bytes outside of the elements from `from` on; gives where it stopped. */
+  /** Consumes bytes outside of the elements from `from`; returns where it stopped. */
   #skeleton(chunk: Uint8Array, from: number): number {
     let at = from;
     if (this.#state === state.text || this.#state === state.keyText) {

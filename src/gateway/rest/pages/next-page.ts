@@ -3,14 +3,14 @@ import type { AnswerHeaders } from "../../http/answer.ts";
 import type { NextPlace, Pages } from "../../profile/profile.ts";
 import { countOf, scalarOf } from "../field-values.ts";
 
-/** What a page says of the next one, and where it says it. */
+/** What a page says about the next one, and where. */
 export interface PageTold {
   readonly headers: AnswerHeaders;
   /** The JSON text of the value beside the rows. */
   value(index: number): string | undefined;
 }
 
-/** Where values that pages name stand in the body, in the order in which they are asked for. */
+/** Places of paging values in the body, in the order of lookup. */
 export function placesInBody(pages: Pages): readonly (readonly string[])[] {
   return [nextIn(pages), totalIn(pages)].flatMap((place) =>
     place !== undefined && "body" in place ? [place.body] : [],
@@ -25,13 +25,13 @@ function totalIn(pages: Pages): NextPlace | undefined {
   return pages.by === "none" ? undefined : pages.total;
 }
 
-/** The parameters of the first page, of so many rows at most. */
+/** Parameters of the first page, with at most so many rows. */
 export function firstPage(pages: Pages, size: number): Readonly<Record<string, number>> {
   if (pages.by === "offset") return { [pages.send]: 0, [pages.size]: size };
   return pages.by === "number" ? { [pages.send]: pages.first, [pages.size]: size } : {};
 }
 
-/** The number of all rows by a page; where it has none, `before`. Undefined where pages announce nothing. */
+/** The total by a page; `before` if it has none. Undefined if pages announce no total. */
 export function totalOf(
   pages: Pages,
   told: PageTold,
@@ -52,8 +52,8 @@ export function totalOf(
 }
 
 /**
- * The text of the value by which a page names the next one: a cursor or an address. Undefined where it names none: the
- * value is not there, null or empty. `isThere` is whether its place was, whatever it held.
+ * The cursor or address of the next page. Undefined if there is none: missing, null or empty. `isThere`: the place
+ * existed, whatever it held.
  */
 export function toldBy(
   pages: Pages,
@@ -92,9 +92,9 @@ function textAt(
   return { text: text === "" ? undefined : text, isThere: true };
 }
 
-/** The address of `rel="next"` in a Link header (RFC 8288); undefined where there is none. */
+/** The address of `rel="next"` in a Link header (RFC 8288); undefined if there is none. */
 export function nextLink(header: string): string | undefined {
-  // an address may hold commas and semicolons, and so may a quoted value
+  // addresses and quoted values may contain commas and semicolons
   const link = /<([^>]*)>((?:\s*;\s*[^\s=;,]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s",;]*))?)*)/g;
   for (const [, address, parameters] of header.matchAll(link)) {
     const rel = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s",;]*))/i.exec(parameters ?? "");

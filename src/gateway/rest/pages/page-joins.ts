@@ -4,18 +4,18 @@ import { asBuffer, timeIn } from "./clip-rows.ts";
 
 const lineFeed = 0x0a;
 
-/** Where pages of rows end, by the number of rows up to there. */
+/** Where pages of rows end, by the number of rows so far. */
 export class PageEnds {
   readonly #ends = new Set<number>();
   #rows = 0;
 
-  /** Takes note of a page of so many rows, when it has ended or before. */
+  /** Notes a page of so many rows, when it has ended or before. */
   add(rows: number): void {
     this.#rows += rows;
     if (rows > 0) this.#ends.add(this.#rows);
   }
 
-  /** Whether a page ends behind so many rows; asked for once. */
+  /** Whether a page ends after so many rows; ask only once. */
   isEnd(rows: number): boolean {
     return this.#ends.delete(rows);
   }
@@ -24,20 +24,20 @@ export class PageEnds {
 export interface JoinChecks {
   readonly ends: PageEnds;
   readonly place: ErrorPlace;
-  /** True where the rows do not end with the gateway's, but with as many as were wanted. */
+  /** True if the rows end because enough were received. */
   readonly isFull: (rows: number) => boolean;
-  /** The lines of one time, asked for by themselves. */
+  /** The lines of one time, requested separately. */
   readonly linesAt: (time: bigint) => Promise<readonly string[]>;
 }
 
 /**
- * Canonical lines whose rows have no number, shown to be whole where pages meet: where a page goes on with the time that
- * the one before ended with, the rows of that time are asked for once more by themselves, and have to be the same. A
- * gateway that sends ties in another order on each page, or counts places while rows come in ahead of them, doubles one
- * row and hides another there, and no count shows it.
+ * Proves that rows without numbers are complete where pages meet. If a page continues the time with which the previous
+ * one ended, the rows of that time are requested once more on their own, and must be the same. A gateway that orders
+ * ties differently on each page, or counts places while new rows shift them, doubles one row and hides another there,
+ * and no count shows it.
  *
- * Chunks are whole lines, and none goes across the end of a page. Throws `stream_cut` ahead of the first row behind those
- * that differ.
+ * Chunks are whole lines, and none spans the end of a page. Throws `stream_cut` before the first row after a
+ * difference.
  */
 export async function* checkJoins(
   chunks: AsyncIterable<Uint8Array>,
@@ -47,7 +47,7 @@ export async function* checkJoins(
   /** The lines of the last time so far. */
   let group: Buffer[] = [];
   let time: string | undefined;
-  /** Whether a page ended inside of them. */
+  /** Whether a page ended within them. */
   let isJoined = false;
   for await (const chunk of chunks) {
     const lines = asBuffer(chunk);
@@ -70,7 +70,7 @@ export async function* checkJoins(
   if (isJoined && time !== undefined && !checks.isFull(rows)) await requireSame(time, group, checks, true);
 }
 
-/** Where the lines of a time end that begin at `start`. */
+/** Where the lines of one time end that begin at `start`. */
 function endOf(lines: Buffer, time: string | undefined, start: number): number {
   let at = start;
   while (at < lines.length) {
@@ -81,7 +81,7 @@ function endOf(lines: Buffer, time: string | undefined, start: number): number {
   return at;
 }
 
-/** The last lines, from `least` on, that have one time. */
+/** The last lines, from `least` on, that share a time. */
 function lastGroup(
   lines: Buffer,
   least: number,
@@ -100,7 +100,7 @@ function lastGroup(
   return { start, time };
 }
 
-/** `mayEndShort`: a cap may have ended the rows inside of this time, which whoever asked for them asks for again. */
+/** `mayEndShort`: a cap may have ended the rows within this time, which the caller then requests again. */
 async function requireSame(
   time: string,
   group: readonly Buffer[],

@@ -3,18 +3,18 @@ import { blankLinesIn, refuseEndlessBlanks } from "../../../row/blank-lines.ts";
 import type { RowForm } from "../../profile/profile.ts";
 import { DocumentScanner } from "./document-scanner.ts";
 
-/** Takes the rows out of one answer, one a line, each with its line end. */
+/** Extracts the rows of one answer, one per line, each with its line end. */
 export interface PageRows {
-  /** Rows that ended so far. */
+  /** Rows completed so far. */
   readonly rows: number;
   push(chunk: Uint8Array): Uint8Array;
-  /** What is left behind the last byte. Throws `stream_cut` where the answer is not whole. */
+  /** The rest after the last byte. Throws `stream_cut` if the answer is incomplete. */
   end(): Uint8Array;
-  /** The JSON text of a value beside the rows; undefined where there is none. */
+  /** The JSON text of a value besides the rows; undefined if there is none. */
   value(index: number): string | undefined;
 }
 
-/** The rows of an answer of that form, with the values at these places beside them. */
+/** The rows of an answer in that form, with the values at these places. */
 export function pageRows(form: RowForm, values: readonly (readonly string[])[], place: ErrorPlace): PageRows {
   if (form.form === "lines") return new LineRows(place);
   const scanner = new DocumentScanner({ array: form.path, values: [...values, ["ok"]] }, place);
@@ -35,7 +35,7 @@ export function pageRows(form: RowForm, values: readonly (readonly string[])[], 
   };
 }
 
-/** Lines of an answer that stands alone, as they come: whoever reads rows passes blank ones over, and sees a cut. */
+/** Lines of a single answer, unchanged: the reader skips blank ones and sees a truncation. */
 export function uncountedLines(): PageRows {
   return { rows: 0, push: (chunk) => chunk, end: () => nothing, value: () => undefined };
 }
@@ -45,15 +45,15 @@ const lineFeed = 0x0a;
 const closeBrace = 0x7d;
 const byteOrderMark = Uint8Array.of(0xef, 0xbb, 0xbf);
 
-/** Lines as they came but for blank ones, the last one with its line end. Throws `malformed_row` where blank lines have no end. */
+/** Lines without blank ones; the last one gets a line end. Throws `malformed_row` for endless blank lines. */
 class LineRows implements PageRows {
   rows = 0;
   readonly #place: ErrorPlace;
-  /** Whether something of a line was given whose end was not, and its last byte that is no blank. */
+  /** Whether an unfinished line was passed on, and its last non-blank byte. */
   #isOpen = false;
   #lastByte = 0;
   #blankLines = 0;
-  /** Bytes of a byte order mark that the answer begins with so far; undefined once it is past. */
+  /** Bytes of a leading byte order mark so far; undefined once past it. */
   #mark: number | undefined = 0;
 
   constructor(place: ErrorPlace) {
@@ -85,7 +85,7 @@ class LineRows implements PageRows {
     return Buffer.concat(kept);
   }
 
-  /** Some servers begin with a byte order mark, of an answer without rows as well. */
+  /** Some servers begin with a byte order mark, even without rows. */
   #withoutMark(chunk: Uint8Array): Uint8Array {
     let at = 0;
     while (this.#mark !== undefined && at < chunk.length) {
@@ -103,7 +103,7 @@ class LineRows implements PageRows {
 
   end(): Uint8Array {
     if (!this.#isOpen) return nothing;
-    // a row that is whole may lack its line end
+    // a complete row may lack its line end
     if (this.#lastByte !== closeBrace) {
       throw new RunvaultError("stream_cut", "the answer ended in the middle of a row", {
         place: this.#place,

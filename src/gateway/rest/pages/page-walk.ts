@@ -11,7 +11,7 @@ import { RowSum } from "./row-sum.ts";
 import { SeenOnce } from "./seen-once.ts";
 import { takeRows } from "./take-rows.ts";
 
-/** One page under way. Disposing it gives the rest up. */
+/** One open page. Disposing it drops the rest. */
 export interface OpenPage extends AsyncDisposable {
   readonly headers: AnswerHeaders;
   readonly rows: PageRows;
@@ -19,46 +19,46 @@ export interface OpenPage extends AsyncDisposable {
   chunks(): AsyncGenerator<Uint8Array, undefined>;
 }
 
-/** How the pages of one answer are asked for. */
+/** How the pages of one answer are requested. */
 export interface PageWalk extends Announcement {
-  /** Rows to ask for in a page; undefined where the request says nothing of it. */
+  /** Rows to request per page; undefined if the request does not say. */
   readonly size: number | undefined;
-  /** No row is to come any more into what is asked for: its end has passed, or the run's. */
+  /** No more rows can come into the requested range: its end, or the run's, has passed. */
   readonly isClosed: boolean;
-  /** Rows may be equal, since no number tells them apart: then only whole pages that differ in themselves are told apart. */
+  /** Rows may be equal, because they have no numbers: then only pages that differ in themselves can be told apart. */
   readonly hasTwins: boolean;
-  /** Whether rows that come in another order are others: that of their arrival is kept. */
+  /** Whether another order of rows counts as a difference: arrival order is kept. */
   readonly isArrivalKept: boolean;
-  /** Told of each page that ended, with the rows that were handed out of it. */
+  /** Called when a page ends, with the rows that were returned from it. */
   readonly onPageEnd?: ((rows: number) => void) | undefined;
   /** The same request with the parameters of a page. */
   open(more: Readonly<Record<string, string | number>>): Promise<OpenPage>;
   /** The page at an address that a page named. */
   openAddress(address: string): Promise<OpenPage>;
-  /** Called at the end of pages that name the next one, where the first was the last: whether anything stood there. */
+  /** Called at the end of pages that name the next one, if the first was the last: whether the place existed. */
   readonly onOnlyPage?:
     | ((told: { readonly rows: number; readonly isThere: boolean }) => Promise<void>)
     | undefined;
 }
 
-/** What a page says beside its rows, once it has ended. */
+/** What a finished page says besides its rows. */
 export function toldOf({ headers, rows }: OpenPage): PageTold {
   return { headers, value: (index) => rows.value(index) };
 }
 
-/** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
+/** Most consecutive pages without a row: a gateway may search a stretch without finding any. */
 const mostEmptyPages = 16;
-/** Pages that are the same and hold equal rows alone that may follow each other: a gateway may give its last page forever. */
+/** Most consecutive identical pages of equal rows: a gateway may return its last page forever. */
 const mostAlikePages = 200;
-/** Rows of a page where neither the profile nor the request says how many. */
+/** Rows per page if neither the profile nor the request says. */
 export const usualSize = 1000;
 
 /**
- * The rows of all pages, one a line, in the order in which they came.
+ * The rows of all pages, one per line, in order of arrival.
  *
- * Throws `rows_missing` where fewer came than the pages announce, and nobody else judges that.
- * Throws `stream_cut` where the pages stop making sense: what was handed out is whole up to there. Pages by number are
- * handed out once they have come twice, so that nothing is; of what is not closed they are `incomplete` behind the first.
+ * Throws `rows_missing` if fewer came than announced and nobody else judges that, and `stream_cut` if the pages are
+ * inconsistent; everything returned before that is complete. Pages by number are returned once they have come twice, so
+ * in that case nothing is; for open ranges they are `incomplete` after the first.
  */
 export function walkPages(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
   switch (walk.pages.by) {
@@ -88,7 +88,7 @@ async function* rowsOf(page: OpenPage): AsyncGenerator<Uint8Array, undefined> {
   if (rest.length > 0) yield rest;
 }
 
-/** Cursors, addresses and links: the end is a page that names no next one, and never a short one. */
+/** Cursors, addresses and links end with a page that names no next one, never with a short page. */
 async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
   const { pages, place } = walk;
   const cursors = new SeenOnce();
@@ -131,12 +131,11 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
 }
 
 /**
- * Each page begins one row early, and that row has to be the last of the page before: nothing came between them.
+ * Each page begins one row early, and that row must be the last of the page before, so nothing is lost between them.
  *
- * This holds whether or not more rows are to come. Rows are added and not taken away, so a row that comes in ahead of the
- * join moves it, and one that comes in behind it is still to be read: at the end there is what the gateway had at the last
- * page. Only where rows are equal may a join move and look the same; those of its time are then asked for by themselves,
- * as is done in page-joins.ts.
+ * This also works while rows are being added: none are removed, so a row inserted before the join shifts it, and one
+ * after it is still to be read. At the end the rows are those at the time of the last page. Only equal rows may hide a
+ * shifted join; those of its time are then requested on their own, as in page-joins.ts.
  */
 async function* byOffset(
   walk: PageWalk,
@@ -187,13 +186,13 @@ async function* byOffset(
 }
 
 /**
- * Pages by number say nothing of what moved between them: all of them have to come a second time, cut elsewhere, with the
- * same rows, whose ties may come in another order. Until then none of them is handed out but a first page that is all that
- * was asked for. They end with as many rows as they announce, for some refuse a page behind the last; then the last page
- * of the second pass is not a full one, so that a total that is too low shows.
+ * Page numbers do not show rows that moved between pages. So all pages must come twice, the second time with another
+ * size, and have the same rows, perhaps with ties in another order. Until then nothing is returned, except a first page
+ * that has everything. Pages end with as many rows as announced, because some gateways refuse a page after the last;
+ * the second pass's last page is not full, so a total that is too low shows.
  *
- * Where rows keep coming, two passes over all of it would agree by chance alone. So what is not closed is not joined: one
- * answer is all of it by its total, which a smaller page has as well, or it is `incomplete`.
+ * While rows keep coming, two full passes would agree only by chance. So open ranges are not joined: a single answer
+ * with all rows by its total is accepted, anything else is `incomplete`.
  */
 async function* byNumber(
   walk: PageWalk,
@@ -209,8 +208,8 @@ async function* byNumber(
     await spool.add(rows);
   }
   const isOnePage = first.pages === 1 && first.rows >= (walk.wanted ?? Number.POSITIVE_INFINITY);
-  // a gateway that gives fewer rows than it is asked for would count pages by those it was asked for, and leave out
-  // the same rows each time, were it asked for as many as it gives or more
+  // a gateway that caps pages would number them by the requested size and omit the same rows in each pass, if both
+  // sizes were at or above its cap
   let other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
   while (other > 2 && first.total !== undefined && first.total % BigInt(other) === 0n) other--;
   if (!walk.isClosed && !isOnePage && first.rows > 1) {
@@ -228,7 +227,7 @@ async function* byNumber(
   yield* spool.forward();
 }
 
-/** Whether what is put aside comes once more, in pages of this size, where each answer may print a row otherwise. */
+/** Whether the stored rows come again in pages of this size; each answer may print a row differently. */
 async function isSameByMeaning(
   walk: PageWalk,
   pages: Extract<Pages, { by: "number" }>,
@@ -246,13 +245,13 @@ function isSameRow(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0 || rowMeaning(one) === rowMeaning(other);
 }
 
-/** What one way through all pages showed. */
+/** What one pass through all pages showed. */
 interface Pass {
   /** Rows of the largest page. */
   most: number;
   pages: number;
   rows: number;
-  /** Rows that its last page announced. */
+  /** Total announced by its last page. */
   total: bigint | undefined;
 }
 
@@ -292,14 +291,14 @@ async function* onePass(
   }
 }
 
-/** Whether all of a page came before; one of equal rows alone may come as often as there are such rows. */
+/** Whether all of a page came before; a page of equal rows may come as often as there are such rows. */
 function isPageAgain({ first, last, mark }: PageWatch, seen: SeenOnce, alike: AlikePages): boolean {
   if (first === undefined || last === undefined) return false;
   if (Buffer.compare(first, last) === 0) return alike.isEndless(mark);
   return seen.isAgain(mark);
 }
 
-/** Pages of equal rows alone that follow each other. Such rows may be there; no gateway has so many of them. */
+/** Consecutive pages of equal rows. Such rows may exist, but not that many. */
 class AlikePages {
   #mark = "";
   #pages = 0;

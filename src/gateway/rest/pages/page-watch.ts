@@ -4,7 +4,7 @@ import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
 const lineFeed = 0x0a;
 
-/** What is remembered of the rows of one page: the first and the last, and a mark of all of them. */
+/** Remembers a page's first and last row, and a digest of all. */
 export class PageWatch {
   #first: Buffer | undefined;
   readonly #begin = new Pieces();
@@ -46,7 +46,7 @@ export class PageWatch {
     }
   }
 
-  /** The bytes of the first row; undefined while it has not come whole. */
+  /** The bytes of the first row; undefined until it is complete. */
   get first(): Buffer | undefined {
     return this.#first;
   }
@@ -56,7 +56,7 @@ export class PageWatch {
     return this.#last;
   }
 
-  /** Differs for pages that differ. */
+  /** Differs between different pages. */
   get mark(): string {
     return `${this.#bytes} ${this.#crc}`;
   }

@@ -1,6 +1,6 @@
 import { type JsonNode, readJsonText } from "../../profile/check/json-node.ts";
 
-/** A line by what it says: the order of its keys, blanks and zeros at the end of decimals make no difference. */
+/** A line's meaning, independent of the order of keys, of blanks, and of trailing zeros of decimals. */
 export function rowMeaning(line: Uint8Array): string {
   const text = Buffer.from(line).toString("utf8");
   const node = readJsonText(text);

@@ -7,7 +7,7 @@ import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 const pieceBytes = 1024 * 1024;
 const lineFeed = 0x0a;
 
-/** Rows, one a line, put aside in a temporary file until they can be handed out. Disposing it removes them. */
+/** Rows, one per line, in a temporary file until they can be returned. Disposing it removes them. */
 export class RowSpool implements AsyncDisposable {
   readonly #folder: string;
   readonly #file: FileHandle;
@@ -30,25 +30,25 @@ export class RowSpool implements AsyncDisposable {
     }
   }
 
-  /** Bytes put aside so far. */
+  /** Bytes stored so far. */
   get bytes(): number {
     return this.#written + this.#waitingBytes;
   }
 
-  /** Puts rows behind those that are there. The bytes may not be changed any more. */
+  /** Appends rows. The bytes must not be changed afterwards. */
   async add(chunk: Uint8Array): Promise<void> {
     this.#waiting.push(chunk);
     this.#waitingBytes += chunk.length;
     if (this.#waitingBytes >= pieceBytes) await this.#write();
   }
 
-  /** Forgets what lies behind so many bytes. */
+  /** Drops everything after so many bytes. */
   async cutTo(bytes: number): Promise<void> {
     await this.#write();
     this.#written = Math.min(this.#written, bytes);
   }
 
-  /** The rows as they were put aside. */
+  /** The rows in their original order. */
   async *forward(): AsyncGenerator<Uint8Array, undefined> {
     await this.#write();
     for (let at = 0; at < this.#written; at += pieceBytes) {
@@ -59,16 +59,16 @@ export class RowSpool implements AsyncDisposable {
   /** The rows from the last to the first. Throws `line_too_long` for one over 16 MiB. */
   async *backward(): AsyncGenerator<Uint8Array, undefined> {
     await this.#write();
-    /** The beginning of a piece, up to its first line end, which belongs to a line of the piece ahead of it. */
+    /** The start of a piece up to its first line end, which belongs to a line of the preceding piece. */
     let rest: Uint8Array[] = [];
     let restBytes = 0;
     for (let end = this.#written; end > 0; ) {
       const start = Math.max(0, end - pieceBytes);
       const piece = await this.#read(start, end - start);
-      // a line ends with its line end: the one in front of `stop` ends the line that stands last
+      // a line includes its line end: the one just before `stop` ends the last line
       const cut = start === 0 ? 0 : piece.indexOf(lineFeed) + 1;
       if (start > 0 && (cut === 0 || cut === piece.length)) {
-        // no line begins in this piece, or the last byte ends one that began before it
+        // no line begins in this piece, or its last byte ends one that began earlier
         rest.unshift(piece);
         restBytes += piece.length;
         if (restBytes > 2 * (longestLineBytes + pieceBytes)) {
@@ -134,7 +134,7 @@ export class RowSpool implements AsyncDisposable {
   }
 }
 
-/** Whole lines in the opposite order. */
+/** Whole lines in reverse order. */
 function reversed(lines: Uint8Array): Uint8Array {
   const out = Buffer.allocUnsafe(lines.length);
   let at = 0;

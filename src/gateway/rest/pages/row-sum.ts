@@ -3,7 +3,10 @@ import { lineHash } from "../../../row/row-hash.ts";
 
 const lineFeed = 0x0a;
 
-/** What stands for rows, one a line, by their bytes or by what `said` makes of them: in any order, or in the one in which they came. */
+/**
+ * A digest of rows, one per line, by their bytes or by what `said` makes of them: independent of order, or in order of
+ * arrival.
+ */
 export class RowSum {
   readonly #inOrder = createHash("sha256");
   readonly #isOrdered: boolean;
@@ -37,7 +40,7 @@ export class RowSum {
     if (start < chunk.length) this.#rest.push(chunk.subarray(start));
   }
 
-  /** The same for the same rows; ends it. */
+  /** The digest, equal for equal rows; ends the sum. */
   take(): string {
     return this.#isOrdered ? this.#inOrder.digest("hex") : `${this.#rows} ${this.#sum}`;
   }

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 
-/** So many are remembered each; of those that follow, one at each power of two. */
+/** So many values are remembered; of later ones, those at powers of two. */
 const mostRemembered = 65_536;
 
 /**
- * Tells what comes a second time. What goes round in a circle is found however long the way into it is, at the latest
- * after twice the circle; memory does not grow with the number.
+ * Detects repeated values. A cycle is found however long the way into it, at the latest after two rounds, in bounded
+ * memory.
  */
 export class SeenOnce {
   readonly #seen = new Set<string>();

@@ -2,7 +2,7 @@ import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
 const lineFeed = 0x0a;
 
-/** The first rows of some, one a line; all of them where no number is given. What follows is not asked for. */
+/** The first rows, one per line; all without a number. The rest is not requested. */
 export async function* takeRows(
   chunks: AsyncIterable<Uint8Array>,
   most: number | undefined,
@@ -26,7 +26,7 @@ export async function* takeRows(
   }
 }
 
-/** The same bytes, cut at line ends alone: each chunk is whole lines. Throws `line_too_long` for one over 16 MiB. */
+/** The same bytes in chunks of whole lines. Throws `line_too_long` for a line over 16 MiB. */
 export async function* wholeLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
   let rest: Uint8Array[] = [];
   let restBytes = 0;

@@ -9,17 +9,17 @@ import { fieldWords } from "../seen/guessed-names.ts";
 import { isForeignWord, isNoWord, likelyWord } from "../seen/guessed-words.ts";
 import { isTimeNode, timeUnitText } from "../time-unit.ts";
 
-/** What a gateway's descriptors say of a field. */
+/** What a gateway's descriptors say about a field. */
 export interface AboutField {
-  /** Whether it is a time of its own unit. */
+  /** Whether it is a Timestamp, which has its own unit. */
   readonly isTimestamp: boolean;
-  /** Whether a row may be without it. */
+  /** Whether rows may lack it. */
   readonly mayLack: boolean;
   /** All values of an enum. */
   readonly values: readonly string[] | undefined;
 }
 
-/** A field of the rows, with what it was seen to hold; no values where no row was seen. */
+/** A field of the rows with the values seen; none if no row was seen. */
 interface Field {
   readonly path: readonly string[];
   readonly name: string;
@@ -31,16 +31,16 @@ interface Guess {
   readonly why: string;
 }
 
-/** Rows of a table, and what else is known of their fields. */
+/** Rows of a table, and what else is known about their fields. */
 export interface SampleRows {
   readonly rows: readonly JsonObject[];
   readonly run: RunRef;
-  /** Fields that rows have by the gateway's descriptors, beside those seen. */
+  /** Fields by the gateway's descriptors, in addition to those seen. */
   readonly known?: readonly (readonly string[])[];
   readonly about?: (field: readonly string[]) => AboutField | undefined;
 }
 
-/** How the columns of a table are filled, each guess with its reason; and `numbers`, where it matters. */
+/** How a table's columns are filled, each guess with its reason; and `numbers`, if it matters. */
 export function columnLines(
   table: Table,
   { rows, run, known = [], about = () => undefined }: SampleRows,
@@ -95,13 +95,13 @@ function fieldsOf(rows: readonly JsonObject[], known: readonly (readonly string[
   );
 }
 
-/** What a value is called: a message around a value alone says more than that it is one. */
+/** The name of a value: a message around a bare value says more than the value's name. */
 function nameOf(path: readonly string[]): string {
   const last = path.at(-1)!;
   return last === "value" && path.length > 1 ? path.at(-2)! : last;
 }
 
-/** The surest guesses first, over all columns: none takes the field that is another's by its very name. */
+/** The surest guesses first, over all columns: none takes a field that belongs to another by name. */
 function guessAll(
   columns: readonly Column[],
   fields: readonly Field[],
@@ -151,7 +151,7 @@ const byUsualName: Guesser = ({ name }, free) => {
 };
 
 const byNearName: Guesser = ({ name }, free) => {
-  // an id that is none of the run's, and a number that counts something else, have names that are near enough
+  // ids of other things, and other counts, have names that are similar enough to mislead
   if (["seq", "run_id", "instance_id"].includes(name) || isCountOfNs(name)) return undefined;
   const near = likeliest(
     name,
@@ -167,12 +167,12 @@ const byTime: Guesser = ({ name }, free) => {
   return field && { field, why: "the first field that is a time" };
 };
 
-/** A length of time in a unit that only its own name says. */
+/** A duration in a unit that only its name shows. */
 function isCountOfNs(name: string): boolean {
   return name.endsWith("_ns");
 }
 
-/** Columns of few words, which numbers, true and false may stand for. */
+/** Columns of few words, for which numbers, true and false may stand. */
 const isWord: ReadonlySet<string> = new Set([
   "side",
   "liquidity",
@@ -183,7 +183,7 @@ const isWord: ReadonlySet<string> = new Set([
   "severity",
 ]);
 
-/** Whether what a field holds can be what a column is to hold. */
+/** Whether a field's values fit a column. */
 function fits({ kind, name }: Column, { nodes }: Field): boolean {
   const values = nodes.filter((node) => node.kind !== "null" && scalarText(node) !== "");
   switch (kind) {
@@ -213,7 +213,7 @@ function missing({ name }: Column, free: readonly string[], isSeen: boolean): Dr
   return { key: name, value: unsure(undefined), why: `no field looks like it: ${ways}${others}` };
 }
 
-/** Fields of these names are written as a map: as a text alone, each is something else. */
+/** Fields with these names are written as a map, because each alone means something else. */
 const sources: ReadonlySet<string> = new Set(["run", "instance", "absent", "derived"]);
 
 function valueLine(
@@ -270,7 +270,7 @@ function valueLine(
 /** Kinds whose `null` is the empty value. */
 const mayBeNull: ReadonlySet<string> = new Set(["string", "exact", "double"]);
 
-/** More values than these are no words. */
+/** A field with more values than these does not hold words. */
 const mostWords = 8;
 
 function wordsText(
@@ -304,7 +304,7 @@ function wordsText(
   };
 }
 
-/** Why a row's only time is taken where none is named as the one when it was learned of. */
+/** Why a row's only time is taken although no name says that it is the time of learning. */
 function otherTimes(fields: readonly Field[], time: Field): string {
   const others = fields.filter(
     (field) => field !== time && field.nodes.length > 0 && field.nodes.every(isTimeNode),

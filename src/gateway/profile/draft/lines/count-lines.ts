@@ -9,7 +9,10 @@ import type { SampleAsker } from "../seen/sample-asker.ts";
 import { isTimeNode, timeUnitText } from "../time-unit.ts";
 import { parametersLine, timesLine } from "./table-lines.ts";
 
-/** Counts of rows, as the first of these paths shows them for a run; undefined where none does. `time` is a line of `ts_event`. */
+/**
+ * Counts of rows, from the first of these paths that has them for a run; undefined if none does. `time` is the line of
+ * `ts_event`.
+ */
 export async function countLines(
   asker: SampleAsker,
   paths: readonly AskablePath[],

@@ -6,11 +6,11 @@ import { secretLines } from "./secret-lines.ts";
 
 export interface ProfileDraft {
   readonly text: string;
-  /** What the draft lacks that whoever asked for it could give. */
+  /** What the caller could add to the draft. */
   readonly warning: string | undefined;
 }
 
-/** A table of a draft; `columns` is undefined where no row was seen, nor anything else told of them. */
+/** A table of a draft; `columns` is undefined if nothing is known about its rows. */
 export interface DraftedTable {
   readonly name: TableName;
   readonly request: readonly DraftLine[];
@@ -27,24 +27,26 @@ export interface DraftParts {
   readonly folder: string;
   /** Lines of `rest`. */
   readonly rest: readonly string[];
-  /** Lines of `documents`; undefined where the gateway has them elsewhere. */
+  /** Lines of `documents`; undefined if the gateway has them elsewhere. */
   readonly documents: readonly string[] | undefined;
   /** Whole sections between `documents` and `tables`. */
   readonly more?: readonly string[];
   readonly tables: readonly DraftedTable[];
-  /** What a table is asked for by. */
+  /** What identifies a table's request. */
   readonly by: "path" | "method";
   readonly missing: readonly TableName[];
   /** Comments at the end. */
   readonly notes: readonly string[];
 }
 
-/** Of paths and methods that a draft makes nothing of. */
+/** Most unused paths and methods shown in a draft. */
 export const mostShown = 20;
 
 const openDocuments = `documents: ${unsure(undefined)}  # name the lists of instances and runs, or \`given: { INSTANCE: [RUN] }\``;
 
-/** A draft as a file. What is the same in several tables stands once, for all: so it is confirmed once. */
+/**
+ * A draft as a file. Lines that are the same for several tables are written once, so they need confirming only once.
+ */
 export function draftText({
   name,
   headers,
@@ -89,7 +91,7 @@ export function draftText({
       `  # no ${by} was found for ${missing.join(", ")}: give each one, or \`none\` if there is no such history`,
     );
   lines.push(...notes.map((note) => `  # ${visible(note)}`));
-  // a draft that nobody has read is no profile
+  // a draft must not become a profile before somebody has read it
   if (!lines.slice(2).some((line) => /\?"/.test(line.split("  # ")[0]!)))
     lines[3] = `name: ${unsure(undefined)}  # a name for it, once each line has been read`;
   return `${lines.join("\n")}\n`;
@@ -104,7 +106,7 @@ function section(key: string, lines: readonly string[], open?: string): string[]
   return open === undefined ? [] : [open];
 }
 
-/** The lines that are the same, reasons aside, in each of several tables that have their key. */
+/** Lines that are equal, apart from reasons, in all of several tables that have their key. */
 function shared(tables: readonly (readonly DraftLine[])[]): DraftLine[] {
   const all = tables.flat();
   return [...new Map(all.map((line) => [line.key, line])).values()].filter((line) => {

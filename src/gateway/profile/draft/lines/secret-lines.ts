@@ -9,7 +9,7 @@ export function secretLines(
   folder: string,
 ): string[] {
   if (secrets.length === 0) return [];
-  // what was lent has said so already
+  // the keys came from a profile that already allowed this
   const more = key === "keys" ? ", in_address: true" : "";
   const pairs = secrets.map(({ name, from }) => {
     const source =

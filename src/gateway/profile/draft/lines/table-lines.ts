@@ -12,7 +12,7 @@ import type { DraftedTable } from "./draft-text.ts";
 
 type RequestPart = Pick<DraftedTable, "request" | "times">;
 
-/** How a table's rows are asked for, and where they were in the answer. `time` is the line of `ts_event`. */
+/** How a table's rows are requested, and where they are in the answer. `time` is the line of `ts_event`. */
 export function requestLines(found: FoundRows, time: DraftLine | undefined): RequestPart {
   const { at, rows, told, array } = found;
   const types = told.mediaType ?? "?";
@@ -39,7 +39,7 @@ export function requestLines(found: FoundRows, time: DraftLine | undefined): Req
   };
 }
 
-/** The same of a path that no row was seen of. */
+/** The same for a path without any rows seen. */
 export function unseenLines(at: AskablePath): Omit<DraftedTable, "name"> {
   return {
     request: [
@@ -57,7 +57,7 @@ export function unseenLines(at: AskablePath): Omit<DraftedTable, "name"> {
   };
 }
 
-/** What of a request is sent by which parameter. */
+/** Which parameter carries which part of a request. */
 export function parametersLine({ path, names, known }: AskablePath): DraftLine {
   const isDescribed = known.about !== undefined;
   const sent = (["instance", "run", "from", "to", "limit"] as const).flatMap((role) => {
@@ -70,7 +70,10 @@ export function parametersLine({ path, names, known }: AskablePath): DraftLine {
   return { key: "parameters", value: sent.length === 0 ? "{}" : `{ ${sent.join(", ")} }`, why };
 }
 
-/** Of bounds no row shows the unit: their names may, else it is likely that of the rows, as the line of `ts_event` has it. */
+/**
+ * Rows do not show the unit of bounds: their names may; otherwise it is likely that of the rows, by the line of
+ * `ts_event`.
+ */
 export function timesLine({ names, known }: AskablePath, time: DraftLine | undefined): DraftLine | undefined {
   const bounds = [names.from, names.to].filter((name) => name !== undefined);
   if (bounds.length === 0) return undefined;
@@ -94,7 +97,7 @@ export function timesLine({ names, known }: AskablePath, time: DraftLine | undef
   return { key: "times", value, why: reasons.join("; ") };
 }
 
-/** Whether a row of exactly the time of a bound is in the answer, as far as a description has the word for it. */
+/** Whether a bound includes rows of exactly its time, if a description says so. */
 function endOf(description: string): "inclusive" | "exclusive" | undefined {
   if (/exclusive|excluded/i.test(description)) return "exclusive";
   return /inclusive|included/i.test(description) ? "inclusive" : undefined;
@@ -119,7 +122,7 @@ function limitLines({ names, known }: AskablePath, taken?: number): DraftLine[] 
   return taken === undefined ? [] : [{ key, value: unsure(`${taken}`), why: takenLimitWhy }];
 }
 
-/** Why a limit is guessed that a gateway was seen to take. */
+/** The reason for a guessed limit that a gateway accepted. */
 export const takenLimitWhy = "more were refused: look the largest limit up";
 
 function orderOf({ rows }: FoundRows, time: DraftLine | undefined): "descending" | "none" | undefined {
@@ -147,7 +150,7 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
   const total = signOfTotal(told, around, { rows }, found.rows.length);
   const place = total?.isHeader === true ? `{ header: ${scalar(total.where)} }` : scalar(total?.where ?? "");
   const counted = total === undefined ? "" : `, total: ${place}`;
-  // beside a next page, a number of no more than these rows is theirs alone
+  // beside a next page, a number no greater than these rows counts only them
   const all = total !== undefined && total.total > found.rows.length ? counted : "";
   if (sign?.by === "link")
     return { value: `{ by: link${all} }`, why: "the answer has a Link to the next page" };

@@ -18,8 +18,8 @@ import {
 import { dotted, requestNames, requestText } from "./request-names.ts";
 
 /**
- * The documents that methods are likely for, by names and shapes. What is taken is added to `used`; `counted` is what the
- * gateway calls the tables that it counts, as far as they were seen.
+ * Documents that methods probably return, by names and shapes. Adds those taken to `used`; `counted` has the gateway's
+ * names for the tables that it counts, as far as seen.
  */
 export function rpcDocumentLines(
   methods: readonly DescMethodUnary[],
@@ -41,7 +41,7 @@ export function rpcDocumentLines(
     : ["documents:", ...lines];
 }
 
-/** Methods that may list instances, or the runs of one, as what can be asked: the method's name for a path. */
+/** Methods that may list instances, or one's runs, in askable form: the method's name replaces a path. */
 export function listMethods(methods: readonly DescMethodUnary[], what: "instances" | "runs"): AskablePath[] {
   return methods.flatMap((method): AskablePath[] => {
     const names = requestNames(method.input);
@@ -116,7 +116,7 @@ function runLines(method: DescMethodUnary): string[] | undefined {
   return lines;
 }
 
-/** A method that counts the rows of a run's tables, and where its answer has them. */
+/** A method that counts a run's rows by table, and where its answer has them. */
 interface CountMethod {
   readonly at: AskablePath;
   readonly list: PlacedField;
@@ -143,7 +143,7 @@ function countMethod(method: DescMethodUnary): CountMethod | undefined {
   return { at: { path, names: ids, known: { path, parameters: [] } }, list, rows, table };
 }
 
-/** What a gateway calls the tables whose rows it counts, by the method that is likely for it. */
+/** The gateway's names for the tables that it counts, by the method that probably does so. */
 export function countedTables(
   methods: readonly DescMethodUnary[],
 ): { readonly at: AskablePath; namesIn(answer: JsonNode | undefined): string[] } | undefined {
@@ -196,7 +196,7 @@ function summaryLines(method: DescMethodUnary): string[] | undefined {
   ];
 }
 
-/** The list of an answer that is one of instances, or of runs, by its own name or the method's. */
+/** The list of instances or runs in an answer, by its own name or the method's. */
 function listIn({ name, output }: DescMethodUnary, what: "instances" | "runs"): PlacedField | undefined {
   const lists = listFields(output);
   const own = lists.find(({ field }) => listNamed(field.name) === what);

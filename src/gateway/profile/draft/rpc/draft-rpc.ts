@@ -36,18 +36,18 @@ export interface RpcDraftRequest {
   readonly headers: readonly ProfileSecret[];
   /** The folder of the draft. */
   readonly folder: string;
-  /** Path that methods are below, in place of that of the gateway's address. */
+  /** Path below which methods are, instead of that of the gateway's address. */
   readonly base: string | undefined;
   /** The descriptor set, and how the profile names it. */
   readonly descriptors: { readonly file: string; readonly written: string };
-  /** A run to ask for rows of; without it one that the gateway's lists name. */
+  /** A run whose rows to request; by default one from the gateway's lists. */
   readonly run: RunRef | undefined;
   readonly signal: AbortSignal;
 }
 
 /**
- * A profile for a gateway of RPC as far as its descriptors, its lists and a few rows show: each guess with its reason in a
- * comment, and a `?` at what has to be confirmed, which no profile may have. Throws what keeps from asking at all.
+ * Drafts a profile for an RPC gateway from its descriptors, its lists and a few rows. Each guess has its reason in a
+ * comment; values to confirm end in `?`, which no profile may have. Throws if nothing can be requested.
  */
 export async function draftRpcProfile(request: RpcDraftRequest): Promise<ProfileDraft> {
   const { gateway, descriptors, base, run, signal } = request;
@@ -110,7 +110,7 @@ export async function draftRpcProfile(request: RpcDraftRequest): Promise<Profile
   return { text, warning: sampleWarning(runs.length, seen, true) };
 }
 
-/** Runs that the lists of the descriptors' methods lead to. */
+/** Runs from the lists of the descriptors' methods. */
 async function runsOf(asking: Asking, methods: readonly DescMethodUnary[]): Promise<readonly RunRef[]> {
   const { known } = await findListings(asking, {
     instances: listMethods(methods, "instances"),
@@ -120,7 +120,7 @@ async function runsOf(asking: Asking, methods: readonly DescMethodUnary[]): Prom
   return known;
 }
 
-/** What the gateway calls the tables whose rows it counts, as its answer for a run shows. */
+/** The gateway's names for the tables that it counts, from its answer for a run. */
 async function countedOf(
   asking: Asking,
   methods: readonly DescMethodUnary[],
@@ -141,7 +141,7 @@ interface Candidate {
   readonly list: readonly string[];
   readonly row: DescMessage;
   readonly next: readonly string[] | undefined;
-  /** What of it names the table. */
+  /** Which part of it names the table. */
   readonly why: string;
 }
 
@@ -149,9 +149,9 @@ interface Found {
   readonly candidate: Candidate;
   readonly run: RunRef;
   readonly rows: readonly JsonObject[];
-  /** What came of asking. */
+  /** The result of the request. */
   readonly told: string;
-  /** The largest limit that was taken, where a larger one was refused. */
+  /** The largest accepted limit, if a larger one was refused. */
   readonly takenLimit?: number;
 }
 
@@ -168,7 +168,7 @@ function candidateOf(method: DescMethodUnary, table: TableName): Candidate[] {
   const row = list?.field.message;
   if (list === undefined || row === undefined) return [];
   const names = requestNames(method.input);
-  // what no run can be asked of is no history of runs
+  // a method that takes no run has no history of runs
   if (names.run === undefined) return [];
   const byMethod = tableOfName(method.name) === table;
   if (!byMethod && (tableOfName(method.name) !== undefined || tableOfName(list.field.name) !== table))
@@ -180,7 +180,7 @@ function candidateOf(method: DescMethodUnary, table: TableName): Candidate[] {
   return [{ table, method, names, list: list.path, row, next: next?.path, why }];
 }
 
-/** Asks methods, by the protocol that the gateway turns out to speak. */
+/** Calls methods, in whichever protocol the gateway turns out to speak. */
 class Asking implements ListAsker {
   protocol: RpcProfile["protocol"] | undefined;
   readonly #session: HttpSession;
@@ -196,7 +196,7 @@ class Asking implements ListAsker {
     this.#signal = signal;
   }
 
-  /** The first candidate that gives rows of one of these runs; where none does, the first. */
+  /** The first candidate that returns rows of one of these runs; else the first. */
   async best(candidates: readonly Candidate[], runs: readonly RunRef[]): Promise<Found | undefined> {
     let first: Found | undefined;
     for (const candidate of candidates) {
@@ -247,7 +247,7 @@ class Asking implements ListAsker {
     return refused!;
   }
 
-  /** The answer to a request of a profile, or why there is none. Throws where the gateway wants a key. */
+  /** The answer to a request of a profile, or why there is none. Throws if the gateway requires a key. */
   async #told(
     file: Pick<RpcFile, "documents" | "tables">,
     requestOf: (profile: RpcProfile) => CheckedRequest | undefined,
@@ -284,14 +284,14 @@ class Asking implements ListAsker {
   }
 }
 
-/** What columns need is for the user to say. */
+/** The user must say what columns need. */
 const noFaults: Parameters<typeof compileRpc>[2] = {
   fault: () => undefined,
   firstOf: (...paths) => paths.at(-1)!,
   resolve: (_, name) => name,
 };
 
-/** Another method, or another protocol, may do better. */
+/** After these errors another method or protocol may work. */
 const passable: ReadonlySet<string> = new Set([
   "not_a_gateway",
   "route_not_found",
@@ -301,7 +301,7 @@ const passable: ReadonlySet<string> = new Set([
   "server_error",
 ]);
 
-/** As much of a profile as it takes to ask a method for rows. */
+/** As much of a profile as needed to ask a method for rows. */
 function tableFile({ table, method, names, list, next }: Candidate): Pick<RpcFile, "tables"> {
   const { instance, run, limit, cursor } = names;
   const pages = next === undefined || cursor === undefined ? "none" : { send: [...cursor], next: [...next] };
@@ -334,7 +334,7 @@ function methodLines({ candidate, told, takenLimit }: Found): string[] {
   return lines;
 }
 
-/** How bounds are written: a Timestamp has its unit, and nothing says on which side of a bound its own time lies. */
+/** How bounds are written: a Timestamp has its unit; nothing says whether a bound includes its own time. */
 function timesText(input: DescMessage, names: Candidate["names"]): string | undefined {
   const bounds = [names.from, names.to].filter((path) => path !== undefined);
   if (bounds.length === 0) return undefined;
@@ -372,7 +372,7 @@ function nameOf({ parent, name }: DescMethodUnary): string {
   return `${parent.typeName}.${name}`;
 }
 
-/** What a gateway wrote, on one line of a comment. */
+/** A gateway's text, for one line of a comment. */
 function scalarLine(text: string): string {
   return shortText(text.replace(/[\p{C}\s]+/gu, " "), 100);
 }

@@ -7,10 +7,10 @@ export interface PlacedField {
   readonly field: DescField;
 }
 
-/** Deeper in a message, nothing is looked for. */
+/** How deep messages are searched. */
 const deepest = 4;
 
-/** The single values of a message, with their paths; lists and maps have none, nor what lies in a message of its own kind. */
+/** A message's single values, with their paths; not of lists, maps, or nested messages of the same kind. */
 export function singleFields(
   message: DescMessage,
   around: readonly string[] = [],
@@ -26,7 +26,7 @@ export function singleFields(
   });
 }
 
-/** The lists of a message, those that lie deeper last. */
+/** A message's lists, deeper ones last. */
 export function listFields(message: DescMessage): PlacedField[] {
   const found: PlacedField[] = [];
   const seen = new Set([message]);
@@ -53,7 +53,7 @@ function isGroup(field: DescField): boolean {
   return field.fieldKind === "message" && !isTimestamp(field.message) && wrapped(field.message) === undefined;
 }
 
-/** The first field of a kind whose name fits; the name of what is around it counts where its own is that of any id. */
+/** The first field of a kind with a matching name; the enclosing name counts if its own is a generic id. */
 export function fieldNamed(
   fields: readonly PlacedField[],
   name: RegExp,
@@ -62,7 +62,7 @@ export function fieldNamed(
   return fields.find(({ path, field }) => isFit(field) && name.test(telling(path)));
 }
 
-/** The part of a path that says what a value is. */
+/** The part of a path that names the value. */
 export function telling(path: readonly string[]): string {
   const last = path.at(-1)!;
   return /^(?:id|value)$/i.test(last) && path.length > 1 ? path.at(-2)! : last;

@@ -3,7 +3,7 @@ import { scalar } from "../draft-line.ts";
 import { type ParameterRole, parameterRole } from "../seen/guessed-names.ts";
 import { isCount, isText, isTime, singleFields, telling } from "./message-fields.ts";
 
-/** What each field of a request is likely for, by its name and its kind. */
+/** The probable purpose of each field of a request, by its name and kind. */
 export function requestNames(input: DescMessage): Partial<Record<ParameterRole, readonly string[]>> {
   const names: Partial<Record<ParameterRole, readonly string[]>> = {};
   for (const { path, field } of singleFields(input)) {

@@ -9,25 +9,25 @@ import type { KnownPath } from "./openapi-paths.ts";
 import { runFieldLines, runFieldsIn, statusOf } from "./run-fields.ts";
 import { askableId, type SeenList, seenList } from "./seen-list.ts";
 
-/** Asks where a list may be; undefined where nothing answers. */
+/** Requests a possible list; undefined if nothing answers. */
 export interface ListAsker {
   ask(at: AskablePath, ids: { readonly instance?: string }): Promise<Told | undefined>;
 }
 
 export interface FoundLists {
-  /** Those that rows may be asked of, the likeliest first. */
+  /** Runs whose rows may be requested, the likeliest first. */
   readonly runs: readonly RunRef[];
-  /** The lists as the profile's `documents` have them, each guess with its reason. */
+  /** The profile's `documents`, each guess with its reason. */
   readonly lines: readonly string[];
   /** Where runs were listed. */
   readonly runsPath: string | undefined;
-  /** What the gateway calls ids, as far as lists show it. */
+  /** The gateway's names for ids, as far as lists show them. */
   readonly names: { readonly instance: string; readonly run: string };
-  /** Paths that were asked for lists. */
+  /** Paths that were tried for lists. */
   readonly asked: readonly string[];
 }
 
-/** Instances whose runs are asked for: one that is finished is looked for. */
+/** Most instances whose runs are requested, to find a finished one. */
 const mostInstances = 3;
 
 interface Listing {
@@ -44,22 +44,22 @@ export interface ListPlaces {
   readonly instances: readonly AskablePath[];
   /** What instances are called in other places. */
   readonly named: readonly string[];
-  /** `list` is where instances were found, and `name` what the gateway calls the id of one. */
+  /** `list` is where instances were found, `name` the gateway's name for an instance's id. */
   runs(list: string | undefined, name: string): readonly AskablePath[];
 }
 
 export interface Listings {
   readonly instances: Listing | undefined;
-  /** Where instances have the ids of their runs. */
+  /** Where instances have their runs' ids. */
   readonly inside: readonly string[] | undefined;
   readonly runs: Listing | undefined;
-  /** The runs that rows may be asked of: a finished one first, one that goes on last. */
+  /** Runs whose rows may be requested: a finished one first, a growing one last. */
   readonly known: readonly RunRef[];
   readonly instanceName: string;
   readonly asked: readonly string[];
 }
 
-/** Looks for runs by lists; by those of the instance that is wanted, where one is. */
+/** Looks for runs in lists, or in those of the wanted instance. */
 export async function findListings(
   asker: ListAsker,
   places: ListPlaces,
@@ -83,7 +83,7 @@ export async function findListings(
   };
 }
 
-/** The lists of a gateway over REST: those of its document, else those that are usual. */
+/** A gateway's lists over REST: those of its document, or else the usual ones. */
 export async function findLists(
   asker: ListAsker,
   paths: readonly KnownPath[] | undefined,
@@ -96,9 +96,9 @@ export async function findLists(
       paths === undefined ? usualRuns(list ?? "/instances", name) : listPaths(paths, "runs"),
   };
   const { instances, inside, runs, known, instanceName, asked } = await findListings(asker, places, wanted);
-  // a list of the runs of all is none of one instance's
+  // a list of all runs is not one of an instance's runs
   const isListed = runs !== undefined && takesInstance(runs.at);
-  // one that is in the document and showed nothing is for the user to describe
+  // a documented list that showed nothing must be described by the user
   const isOpen = wanted === undefined && openLines(paths, "runs").length > 0;
   return {
     runs: wanted === undefined ? known : [wanted],
@@ -130,7 +130,7 @@ async function findInstances(
   return undefined;
 }
 
-/** What the gateway's document calls an instance, in paths and parameters. */
+/** The document's names for an instance, in paths and parameters. */
 function instanceNames(paths: readonly KnownPath[] | undefined): string[] {
   const all = (paths ?? []).flatMap(({ path, parameters }) => [
     ...[...path.matchAll(/\{([^}]*)\}/g)].map(([, name]) => name!),
@@ -153,7 +153,7 @@ async function findRuns(
     let first: SeenList | undefined;
     for (const instance of takesInstance(at) ? instances : [undefined]) {
       const told = await asker.ask(at, instance === undefined ? {} : { instance });
-      // what is no path at all is none for another instance, either
+      // a path that does not exist will not exist for another instance
       if (told?.status !== 200) break;
       const list = seenList(jsonOf(told), "run", at.names.run === undefined ? [] : [at.names.run]);
       if (list === undefined) continue;
@@ -178,7 +178,7 @@ function runsOf(list: SeenList, instance: string | undefined): ListedRun[] {
   });
 }
 
-/** The instance that an entry of a list of all runs names. */
+/** The instance in an entry of a list of all runs. */
 function instanceIn(node: SeenList["entries"][number]["node"]): string | undefined {
   if (node.kind !== "object") return undefined;
   const found = [...leavesOf(node)].find(([path]) => parameterRole(path.at(-1)!) === "instance");
@@ -250,7 +250,7 @@ function pathLine({ path }: AskablePath, { entries }: SeenList): DraftLine {
   };
 }
 
-/** A list that the gateway's document has, and that showed nothing. */
+/** A list in the gateway's document that showed nothing. */
 function openLines(paths: readonly KnownPath[] | undefined, what: "instances" | "runs"): string[] {
   const [at] = paths === undefined ? [] : listPaths(paths, what);
   if (at === undefined) return [];

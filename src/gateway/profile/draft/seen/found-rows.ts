@@ -4,7 +4,7 @@ import { arraysIn, type JsonNode, type JsonObject, readJsonText } from "../../ch
 import type { AskablePath } from "./known-paths.ts";
 import type { SampleAnswer } from "./sample-asker.ts";
 
-/** Rows of a table, and the answer that they were in. */
+/** Rows of a table, and the answer that had them. */
 export interface FoundRows extends SampleAnswer {
   readonly at: AskablePath;
   readonly run: RunRef;
@@ -13,17 +13,17 @@ export interface FoundRows extends SampleAnswer {
   readonly rows: readonly JsonObject[];
 }
 
-/** The rows in an answer: an array of objects, or an object a line; undefined where there are none. */
+/** The rows in an answer: an array of objects, or an object per line; undefined if there are none. */
 export function rowsIn(told: Told): Pick<FoundRows, "around" | "array" | "rows"> | undefined {
   const around = jsonOf(told);
   for (const [array, items] of arraysIn(around)) {
     const rows = items.filter((item) => item.kind === "object");
     if (rows.length > 0 && rows.length === items.length) return { around, array, rows };
   }
-  // a document without rows is no row
+  // a document without rows is not a row
   if (around?.kind === "object" && told.mediaType === "application/json") return undefined;
   const lines = told.text.split("\n").filter((line) => line.trim() !== "");
-  // the last line of an answer that was cut is none
+  // a truncated answer's last line is dropped
   if (told.cut) lines.pop();
   const rows = lines.map((line) => readJsonText(line)).filter((node) => node?.kind === "object");
   if (rows.length === 0 || rows.length !== lines.length) return undefined;

@@ -1,6 +1,6 @@
 import type { TableName } from "../../../../model/profile/table.ts";
 
-/** What the names of paths and parameters often mean; the first that fits counts. */
+/** Common meanings of names of paths and parameters; the first match wins. */
 export type ParameterRole = "instance" | "run" | "from" | "to" | "limit" | "cursor" | "offset" | "page";
 
 const parameterWords: readonly (readonly [ParameterRole, RegExp])[] = [
@@ -16,7 +16,7 @@ const parameterWords: readonly (readonly [ParameterRole, RegExp])[] = [
   ["to", /^(?:to|until|end|before)/i],
 ];
 
-/** What a parameter is for, by its name; undefined where the name does not say. */
+/** A parameter's purpose by its name; undefined if the name does not say. */
 export function parameterRole(name: string): ParameterRole | undefined {
   return parameterWords.find(([, words]) => words.test(name))?.[0];
 }
@@ -32,7 +32,7 @@ const tableWords: readonly (readonly [TableName, RegExp])[] = [
   ["metrics", /metrics|statistics/i],
 ];
 
-/** The table that a name means; undefined where it means none. */
+/** The table that a name means; undefined if it means none. */
 export function tableOfName(name: string): TableName | undefined {
   return tableWords.find(([, words]) => words.test(name))?.[0];
 }
@@ -43,7 +43,7 @@ export function listNamed(name: string): "instances" | "runs" | undefined {
   return /^(?:runs|sessions|executions)$/i.test(name) ? "runs" : undefined;
 }
 
-/** Other names that fields of a column often have, the likelier first. */
+/** Other common names for a column's field, likelier ones first. */
 export const fieldWords: Readonly<Record<string, readonly string[]>> = {
   run_id: ["run", "session", "sessionId", "executionId", "execution"],
   instance_id: ["instance", "strategy", "bot", "botId", "desk"],

@@ -5,7 +5,7 @@ type Words = readonly (readonly [word: string, said: RegExp])[];
 const buy = /^(?:b|buy|buyer|bought|long|\+?1)$/i;
 const sell = /^(?:s|sell|seller|sold|short|-1)$/i;
 
-/** Columns that figures are reckoned by, with what gateways often call their words. */
+/** Columns on whose words figures depend, with common words of gateways. */
 const columnWords: Readonly<Record<string, Words>> = {
   side: [
     ["BUY", buy],
@@ -43,13 +43,13 @@ function wordsOf(table: TableName, column: string): Words | undefined {
   return columnWords[`${table}.${column}`] ?? columnWords[column];
 }
 
-/** Whether a column holds words of runvault's own, and this is none of them. */
+/** Whether a column holds runvault's own words, and this is not one of them. */
 export function isForeignWord(table: TableName, column: string, text: string): boolean {
   const words = wordsOf(table, column);
   return words !== undefined && text !== "" && !words.some(([word]) => word === text);
 }
 
-/** What a value of a column likely means there; undefined where nothing is likely. `field` is where it stands. */
+/** The probable meaning of a column's value; undefined if nothing is likely. `field` is the value's field. */
 export function likelyWord(
   table: TableName,
   column: string,
@@ -63,17 +63,17 @@ export function likelyWord(
   return meant(wordsOf(table, column) ?? [], text);
 }
 
-/** What a run's word for its state likely means; undefined where nothing is likely. */
+/** The probable meaning of a run's status; undefined if nothing is likely. */
 export function likelyStatus(text: string): "RUNNING" | "FINISHED" | "FAILED" | undefined {
   return meant(statusWords, text) as "RUNNING" | "FINISHED" | "FAILED" | undefined;
 }
 
-/** What an enum has for nothing: no value of any row. */
+/** An enum's value for nothing, which no row has. */
 export function isNoWord(text: string): boolean {
   return /(?:^|_)(?:UNKNOWN|UNSPECIFIED|UNDEFINED|NONE|INVALID)$/i.test(text);
 }
 
-/** The values of an enum often begin with its name. */
+/** Enum values often begin with the enum's name. */
 function meant(words: Words, text: string): string | undefined {
   const short = text.replace(/\.0+$/, "");
   return words.find(([, said]) => said.test(short) || said.test(short.split("_").at(-1)!))?.[0];

@@ -3,17 +3,17 @@ import { builtInContract } from "../../../contract.ts";
 import { listNamed, type ParameterRole, parameterRole, tableOfName } from "./guessed-names.ts";
 import type { KnownPath } from "./openapi-paths.ts";
 
-/** A path with `{run}` and `{instance}` for ids, and the names of its parameters by what they are for. */
+/** A path with `{run}` and `{instance}` for ids, and its parameters' names by purpose. */
 export interface AskablePath {
   readonly path: string;
   readonly names: Readonly<Partial<Record<ParameterRole, string>>>;
-  /** As the gateway's document has it; where it has none, what the path was guessed to be. */
+  /** As in the gateway's document; if there is none, a guess. */
   readonly known: KnownPath;
 }
 
 const holder = /\{([^}]*)\}/g;
 
-/** The same path with placeholders of our own, as far as their names, or those of what stands before them, say which is which. */
+/** The same path with our own placeholders, as far as names in it say which is which. */
 export function askable(known: KnownPath, sole: "run" | "instance" = "run"): AskablePath {
   const { path, parameters } = known;
   const holders = [...path.matchAll(holder)].map(([, name]) => name!);
@@ -35,17 +35,17 @@ function idRole(name: string): "run" | "instance" | undefined {
   return role === "run" || role === "instance" ? role : undefined;
 }
 
-/** Whether nothing but an instance's and a run's ids stands in the path. */
+/** Whether the path has no ids but an instance's and a run's. */
 export function isWhole({ path }: AskablePath): boolean {
   return !/\{(?!run\}|instance\})/.test(path);
 }
 
-/** Whether a path asks for something of one run. */
+/** Whether a path is about one run. */
 function isOfRun({ path, names }: AskablePath): boolean {
   return path.includes("{run}") || names.run !== undefined;
 }
 
-/** The paths of a document that lists of instances, or of runs, may be at: by their names, or because others lie below. */
+/** A document's possible paths of lists of instances or runs: by name, or because others lie below. */
 export function listPaths(paths: readonly KnownPath[], what: "instances" | "runs"): AskablePath[] {
   const all = paths.map((known) => askable(known, "instance"));
   const fit = all.filter(
@@ -67,25 +67,25 @@ function lastPart(path: string): string | undefined {
   return last === undefined || last.includes("{") ? undefined : last;
 }
 
-/** The paths of a document that a table's rows may be at. */
+/** A document's possible paths of a table's rows. */
 export function tablePaths(paths: readonly KnownPath[], table: TableName): AskablePath[] {
   return paths.map((known) => askable(known)).filter((one) => tableOfPath(one) === table);
 }
 
-/** The table that a path's last name means; undefined where it means none. */
+/** The table that a path's last name means; undefined for none. */
 export function tableOfPath(one: AskablePath): TableName | undefined {
   const parts = one.path.split("/").filter((part) => part !== "" && !part.startsWith("{"));
   const last = parts.at(-1) ?? "";
-  // `/balances/history` is of balances
+  // `/balances/history` means balances
   const table =
     tableOfName(last) ?? (/^(?:history|list|all)$/i.test(last) ? tableOfName(parts.at(-2) ?? "") : undefined);
-  // what was executed in a run is its trades
+  // a run's executions are its trades
   return (
     table ?? (/^executions/i.test(last) && isOfRun(one) && !one.path.endsWith("}") ? "fills" : undefined)
   );
 }
 
-/** The path of a document that is of one run alone: its summary. */
+/** A document's path of a single run: its summary. */
 export function runPath(paths: readonly KnownPath[]): AskablePath | undefined {
   return paths.map((known) => askable(known)).find((one) => one.path.endsWith("{run}") && isWhole(one));
 }
@@ -106,7 +106,7 @@ export function usualInstances(): AskablePath[] {
   );
 }
 
-/** Paths at which runs usually are, of an instance that `list` listed; `name` is what the gateway calls such an id. */
+/** Usual paths of an instance's runs, from a `list` of instances; `name` is the gateway's name for such an id. */
 export function usualRuns(list: string, name: string): AskablePath[] {
   const words = ["runs", "sessions", "executions"];
   const contract = askable({
@@ -121,7 +121,7 @@ export function usualRuns(list: string, name: string): AskablePath[] {
   return list === builtInContract.paths.instances ? [contract] : [...inside, ...beside, contract];
 }
 
-/** What a gateway calls the ids of a list, where nothing says it: the field they stand in, or the list in the singular. */
+/** The gateway's name for a list's ids, if nothing says it: the field that has them, or the list in the singular. */
 export function idName(list: string, id: readonly string[]): string {
   const field = id.at(-1) ?? "";
   if (!/^(?:|id|name|key|code)$/i.test(field)) return field;
@@ -129,7 +129,7 @@ export function idName(list: string, id: readonly string[]): string {
   return last.replace(/ies$/, "y").replace(/s$/, "");
 }
 
-/** Paths at which a table's rows usually are. `runs` is where runs were listed, `names` what the gateway calls ids. */
+/** Usual paths of a table's rows. `runs` is where runs were listed, `names` the gateway's names for ids. */
 export function usualTables(
   table: TableName,
   runs: string | undefined,
@@ -140,7 +140,7 @@ export function usualTables(
   const contract = askable({ path: tableNamed(table).path, parameters: own });
   const words = table === "fills" ? ["fills", "trades"] : [table];
   const bases = runs === undefined ? ["/runs/{run}"] : [`${runs}/{run}`];
-  // runs below their instance are often found without it, too
+  // runs below their instance often also exist without it
   if (runs?.includes("{instance}")) bases.push(`/${lastPart(runs)}/{run}`);
   const { instance, run } = names;
   const found = words.flatMap((word) => [...bases.map((base) => `${base}/${word}`), `/${word}`]);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** A path that can be asked with GET, and its query parameters. */
+/** A path that supports GET, and its query parameters. */
 export interface KnownPath {
   readonly path: string;
   readonly parameters: readonly string[];
@@ -43,7 +43,7 @@ const schema = z.object({
     .optional(),
 });
 
-/** What an OpenAPI document says of paths; undefined where it is none. `base` is the path of its first server. */
+/** The paths in an OpenAPI document; undefined if it is not one. `base` is its first server's path. */
 export function openApiPaths(
   value: unknown,
 ): { readonly base: string; readonly paths: readonly KnownPath[] } | undefined {

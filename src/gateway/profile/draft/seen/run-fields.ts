@@ -5,7 +5,7 @@ import { isTimeNode, timeUnitText } from "../time-unit.ts";
 import { likelyStatus } from "./guessed-words.ts";
 import type { SeenList } from "./seen-list.ts";
 
-/** What the entries of a list of runs say of each, beside its id. */
+/** Fields of a list's runs, besides their ids. */
 export interface RunFieldsSeen {
   readonly started: readonly string[] | undefined;
   readonly ended: readonly string[] | undefined;
@@ -26,7 +26,7 @@ export function runFieldsIn({ entries, id }: SeenList): RunFieldsSeen {
     return values.length > 0 && values.every(isTimeNode);
   });
   const named = (name: RegExp, of: typeof fields) => of.find(({ path }) => name.test(telling(path)))?.path;
-  // two times that no name tells apart: a run begins before it ends
+  // two times without telling names: a run begins before it ends
   const [one, two] = times;
   const isPair =
     times.length === 2 &&
@@ -52,7 +52,7 @@ export function runFieldsIn({ entries, id }: SeenList): RunFieldsSeen {
   };
 }
 
-/** What a run is at, by these fields; undefined where they do not say. */
+/** A run's status by these fields; undefined if they do not say. */
 export function statusOf(entry: JsonNode, { status, ended }: RunFieldsSeen): ReturnType<typeof likelyStatus> {
   const word = status === undefined ? undefined : likelyStatus(scalarText(nodeAt(entry, status)) ?? "");
   if (word !== undefined || ended === undefined) return word;
@@ -120,7 +120,7 @@ function fieldsOf(
   return [...fields.values()];
 }
 
-/** The part of a path that says what a value is. */
+/** The part of a path that names the value. */
 function telling(path: readonly string[]): string {
   const last = path.at(-1)!;
   return /^(?:name|value|code)$/i.test(last) && path.length > 1 ? path.at(-2)! : last;

@@ -13,16 +13,16 @@ export interface SampleIds {
 const noNames = { from: undefined, to: undefined, filters: {}, fixed: {} } as const;
 const accepted = "application/json, application/x-ndjson";
 
-/** Another path may do better; a gateway that is not there, or refuses who asks, has none. */
+/** After these errors another path may work; a gateway that is unreachable or refuses the caller has none. */
 const passable: ReadonlySet<string> = new Set(["route_not_found", "refused"]);
 
 export interface SampleAnswer {
   readonly told: Told;
-  /** The largest limit that was taken, where a larger one was refused. */
+  /** The largest accepted limit, if a larger one was refused. */
   readonly takenLimit: number | undefined;
 }
 
-/** Asks paths that may be there, and passes over what is not. */
+/** Requests paths that may exist, and skips those that do not. */
 export class SampleAsker {
   readonly #asker: Asker;
 
@@ -30,7 +30,7 @@ export class SampleAsker {
     this.#asker = asker;
   }
 
-  /** Few rows of a table; fewer where the gateway refuses as many. */
+  /** A few rows of a table; fewer if the gateway refuses so many. */
   async rows(at: AskablePath, ids: SampleIds, table: TableName): Promise<SampleAnswer | undefined> {
     const most = at.names.limit === undefined ? undefined : at.known.about?.[at.names.limit]?.maximum;
     let first: Told | undefined;
@@ -45,7 +45,7 @@ export class SampleAsker {
     return first && { told: first, takenLimit: undefined };
   }
 
-  /** The answer, of whatever status; undefined where there is none, or no request left. Throws where it wants a key. */
+  /** The answer, of any status; undefined if there is none, or no request left. Throws if a key is required. */
   async ask(
     { path, names }: AskablePath,
     ids: SampleIds,

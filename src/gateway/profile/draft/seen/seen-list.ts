@@ -5,19 +5,19 @@ import { scalarText } from "../../check/sample.ts";
 import { isTimeNode } from "../time-unit.ts";
 import { parameterRole } from "./guessed-names.ts";
 
-/** A list of instances or runs, as an answer showed it. */
+/** A list of instances or runs, as seen in an answer. */
 export interface SeenList {
   /** Where it is in the answer. */
   readonly path: readonly string[];
-  /** Where an entry has its id; of no names, the entry is the id. */
+  /** Where an entry has its id; with no names, the entry is the id. */
   readonly id: readonly string[];
   readonly why: string;
   readonly entries: readonly { readonly id: string; readonly node: JsonNode }[];
 }
 
 /**
- * The list in an answer: the first array whose entries are ids, or have one each that no other has. `named` is what the
- * gateway calls such an id elsewhere. Undefined where there is none.
+ * The list in an answer: the first array whose entries are, or have, unique ids. `named` is the gateway's name for such
+ * an id elsewhere. Undefined if there is none.
  */
 export function seenList(
   answer: JsonNode | undefined,
@@ -70,13 +70,13 @@ function idIn(
   return first && { path: first, why: "the first field that tells entries apart" };
 }
 
-/** Texts or whole numbers, none twice, that can be asked for. */
+/** Texts or whole numbers, all different, that can be requested. */
 function areIds(nodes: readonly (JsonNode | undefined)[]): boolean {
   const ids = nodes.map(askableId);
   return ids.every((id) => id !== undefined) && new Set(ids).size === ids.length;
 }
 
-/** The id that a value is: a text or a whole number that can stand in an address; undefined where it is none. */
+/** The id in a value: a text or whole number that fits into an address; else undefined. */
 export function askableId(node: JsonNode | undefined): string | undefined {
   if (node?.kind === "boolean" || (node?.kind === "number" && !/^\d+$/.test(node.text))) return undefined;
   const id = scalarText(node);
