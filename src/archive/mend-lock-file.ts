@@ -6,9 +6,9 @@ import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { isMissing } from "./storage/fsync-files.ts";
 
 /**
- * Makes a lock's file whole that a full disk or a loss of power cut off while it was made. It is written where it is: the
- * kernel's lock is on the file, and not on its name, so that who makes it just now, or has taken it meanwhile, keeps it, and
- * nobody ever has another in its place. What anybody else put there stays.
+ * Completes a lock file that a full disk or a power cut left truncated. It is written in place: the kernel's lock is on
+ * the file, not its name, so whoever is creating or has taken it keeps it, and nobody gets another one. A foreign file
+ * there is left alone.
  */
 export async function mendLockFile(file: string): Promise<void> {
   try {
@@ -17,7 +17,7 @@ export async function mendLockFile(file: string): Promise<void> {
     if (!isCutOff(buffer.subarray(0, bytesRead))) return;
     await handle.writeFile(await emptyDatabase());
   } catch (error) {
-    // with its lock, which is free again
+    // removed with its lock, which is free again
     if (!isMissing(error)) throw error;
   }
 }
@@ -25,18 +25,18 @@ export async function mendLockFile(file: string): Promise<void> {
 /** A database without tables: three headers. */
 const wholeBytes = 3 * 4096;
 
-/** Zeros are what was never written, and DuckDB's mark stands behind the checksum of the first header. */
+/** Zeros were never written; DuckDB's mark comes after the first header's checksum. */
 function isCutOff(bytes: Buffer): boolean {
   if (bytes.every((byte) => byte === 0)) return bytes.length <= wholeBytes;
   return bytes.length < wholeBytes && bytes.toString("latin1", 8, 12) === "DUCK";
 }
 
-/** Such a database's bytes, from where there is room. */
+/** The bytes of such a database, created where there is room. */
 async function emptyDatabase(): Promise<Buffer> {
   const folder = await makeTemporaryFolder("lock");
   try {
     const file = join(folder, "empty.duckdb");
-    // only where a file is to be mended: commands that read lists do without DuckDB
+    // loaded only to repair a file: commands that read lists do not need DuckDB
     const { openDuckDB } = await import("../duckdb/open-duckdb.ts");
     await using duckdb = await openDuckDB({ threads: 1 });
     await duckdb.connection.run(`ATTACH ${literal(file)} AS empty (TYPE duckdb)`);

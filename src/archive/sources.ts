@@ -14,19 +14,21 @@ const size = z.int().nonnegative();
 const nothingYet = { rows: 0, bytes: 0 };
 
 const sourceSchema = z.strictObject({
-  /** Where the source was met, without secrets; ports and tunnels change while the source stays the same. */
+  /** Where the source was reached, without secrets; ports and tunnels change while the source stays the same. */
   addresses: z.array(z.string()),
-  /** Tables whose route has given rows of some run: of these alone can an empty answer mean that there are none. */
+  /** Tables whose route has returned rows of some run: only for these can an empty answer mean that there are none. */
   routes: tableList,
-  /** By instance, tables of which the operator said that they hold no rows. */
+  /** By instance, tables that have no rows by the operator's word. */
   empty: z.record(z.string(), tableList),
-  /** Words of this source's own for a run that has ended. */
+  /** This source's own words for a finished run. */
   finishedStatus: z.array(z.string()),
-  /** It has called a run final, so its word that rows may still come is believed. Left out where that was not seen. */
+  /**
+   * It has called a run final, so its statement that rows may still come is believed. Left out if that was not seen.
+   */
   marksFinal: z.literal(true).optional(),
-  /** The most rows and the most bytes that it gave in one answer: no cap ends answers much smaller than these. */
+  /** The most rows and bytes in one answer: no cap ends answers much smaller than these. */
   largest: z.strictObject({ rows: size, bytes: size }).default(nothingYet),
-  /** By instance of which nothing was committed yet, when a job began with its runs: no other source may meanwhile. */
+  /** By instance without a commit, when a job began with its runs: no other source may begin with it meanwhile. */
   begun: z.record(z.string(), z.iso.datetime()).optional(),
 });
 
@@ -35,7 +37,7 @@ export type KnownSource = Readonly<z.infer<typeof sourceSchema>>;
 
 const sourcesSchema = z.strictObject({ format: z.literal(1), sources: z.array(sourceSchema) });
 
-/** What an archive knows of the source at an address; nothing where it never met it. Throws `archive_damaged`. */
+/** What an archive knows about the source at an address; empty if it never met it. Throws `archive_damaged`. */
 export async function knownSource(archive: Place, address: string): Promise<KnownSource> {
   return find(await readSources(archive), address) ?? newSource(address);
 }
@@ -56,7 +58,7 @@ export async function readSources({ layout, store }: Place): Promise<readonly Kn
   );
 }
 
-/** Changes what is remembered of the source at an address. */
+/** Changes what is remembered about the source at an address. */
 export async function rememberSource(
   archive: Place,
   address: string,
@@ -71,7 +73,7 @@ export async function rememberSource(
   });
 }
 
-/** Takes an address for one more of a known source: what was learnt under either is known of both. */
+/** Adds an address to a known source and combines what is known about both. */
 export async function joinAddress(archive: Place, known: string, address: string): Promise<KnownSource> {
   return await changeSources(archive, (sources) => {
     const [one, other] = [
@@ -101,12 +103,12 @@ export async function joinAddress(archive: Place, known: string, address: string
   });
 }
 
-/** After so long without a commit a job that began with an instance keeps nobody from it. */
+/** After this time without a commit, a job's beginning no longer reserves its instance. */
 const longestBegunMs = 24 * 3_600_000;
 
 /**
- * Begins with instances of which the archive holds nothing yet, for a source. Gives those with which another source has
- * begun, each with an address of that: two gateways that have an instance of one name would become one.
+ * Reserves instances that are not in the archive yet for a source. Returns those that another source has begun, each
+ * with an address of it: instances with the same name at two gateways would be mixed up.
  */
 export async function beginInstances(
   archive: Place,
@@ -141,13 +143,13 @@ function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)];
 }
 
-/** Writes the list of sources that `change` gives behind its result, unless that is the list as it was. */
+/** Writes the list of sources from `change`, unless it is unchanged. */
 async function changeSources<T>(
   archive: Place,
   change: (sources: readonly KnownSource[]) => [T, readonly KnownSource[]],
 ): Promise<T> {
   const file = archive.layout.sourcesFile;
-  // jobs of this process, which run side by side, one after another
+  // one after another for the parallel jobs of this process
   const changing = (underChange.get(file) ?? Promise.resolve()).then(() => changeAlone(archive, change));
   const ended = changing.catch(() => {});
   underChange.set(file, ended);
@@ -158,10 +160,10 @@ async function changeSources<T>(
   }
 }
 
-/** By the file of an archive's sources, the change that was asked for last. */
+/** The last requested change, by the file of an archive's sources. */
 const underChange = new Map<string, Promise<unknown>>();
 
-/** Where a job of another process was faster, what it wrote is read, and changed, too. */
+/** If a job of another process was faster, reads its list and changes that. */
 async function changeAlone<T>(
   archive: Place,
   change: (sources: readonly KnownSource[]) => [T, readonly KnownSource[]],
@@ -169,7 +171,7 @@ async function changeAlone<T>(
   const { layout, store } = archive;
   const key = layout.keyOf(layout.sourcesFile);
   for (;;) {
-    // read before the data that it tells apart
+    // read before the data that it identifies
     const token = (await store.head(key))?.token;
     const before = await readSources(archive);
     const [result, sources] = change(before);

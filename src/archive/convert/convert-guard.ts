@@ -68,8 +68,8 @@ function allOf(rules: LineRules, form: string): string {
 }
 
 /**
- * Whether `extra` is read behind the canonical line, in a relation of `behindHeadSql`: where no other form passes. The
- * sign of a zero is looked for in a line, in which no other field of that name may stand.
+ * Whether `extra` is read after the canonical line, in a relation of `behindHeadSql`: if no other form passes. The sign
+ * of a zero is searched in a line, in which no other field of that name may occur.
  */
 export function isReadBehindHead(
   { table }: Pick<LineRules, "table">,

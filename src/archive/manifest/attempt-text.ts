@@ -2,24 +2,24 @@ import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { Failure, Proven, TableManifest, TableState } from "./manifest.ts";
 
-/** An error's code beside the state that it led to; null where that says the same. */
+/** An error's code next to a state; null if it says the same as the state. */
 export function codeBeside(state: TableState, code: string): string | null {
   return code === state.toLowerCase() ? null : code;
 }
 
-/** A failure in words, to stand behind the state that it led to. */
+/** A failure in words, as text after the state. */
 export function failureText(state: TableState, error: Pick<Failure, "code" | "message">): string {
   const code = codeBeside(state, error.code);
   return code === null ? error.message : `${code}: ${error.message}`;
 }
 
-/** What is proven, and, of a run that goes on, up to when. */
+/** What is proven and, for a growing run, up to when. */
 export function provenText({ state, certificate }: Proven): string {
   const until = certificate?.until ?? null;
   return until === null ? state : `${state} up to ts_event ${formatTime(BigInt(until))}`;
 }
 
-/** Why the latest attempt at a table proved nothing; null after one that did. */
+/** Why the latest attempt at a table proved nothing; null if it succeeded. */
 export function attemptReason({ attempt, proven }: Pick<TableManifest, "attempt" | "proven">): string | null {
   const { outcome, error, holding } = attempt;
   if (outcome === "ok") return null;
@@ -30,7 +30,7 @@ export function attemptReason({ attempt, proven }: Pick<TableManifest, "attempt"
   return outcome === "UNVERIFIED" ? `its proof (${proof ?? "none"}) is weaker than required` : null;
 }
 
-/** What to do about an attempt that proved nothing; null after one that was ok, and where nothing is known to help. */
+/** What to do about a failed attempt; null after a successful one, or if nothing is known to help. */
 export function attemptHint({ attempt }: Pick<TableManifest, "attempt">): string | null {
   const { outcome, error } = attempt;
   if (error !== null) return error.hint;
@@ -40,7 +40,7 @@ export function attemptHint({ attempt }: Pick<TableManifest, "attempt">): string
   return isWeak ? "Leave out --require, or have the gateway serve what that proof needs." : null;
 }
 
-/** What the latest attempt came to, why, since when that is so, and what is shown instead; null after one that was ok. */
+/** The result of the latest attempt, why, since when, and what is shown instead; null if it succeeded. */
 export function attemptText({ proven, attempt }: Pick<TableManifest, "attempt" | "proven">): string | null {
   const { outcome, at, behindSince } = attempt;
   if (outcome === "ok") return null;
@@ -50,7 +50,7 @@ export function attemptText({ proven, attempt }: Pick<TableManifest, "attempt" |
   return `${outcome}${reason === null ? "" : `: ${reason}`}; ${shown}; failing since ${behindSince}${latest}`;
 }
 
-/** Rows of a table that are set aside from what is proven, as the operator accepted; 0 where none are. */
+/** Accepted rows set aside from the proven part of a table; 0 for none. */
 export function acceptedAside({ proven }: Pick<TableManifest, "proven">): number {
   return proven?.certificate?.quarantined ?? 0;
 }

@@ -7,15 +7,15 @@ const bound = z
   .refine((text) => BigInt.asIntN(64, BigInt(text)) === BigInt(text), "not a time");
 const count = z.int().nonnegative();
 
-/** What a gateway told of a window of a table, or brought of it: the least that the window held then. No row is in it. */
+/** What a gateway reported or sent about a window of a table: the least that the window held then. Contains no rows. */
 export const evidenceSchema = z.strictObject({
-  /** told: counted by its facts, over whichever transport; brought: in its answers. */
+  /** told: counted by its facts, over any transport; brought: sent in its answers. */
   by: z.enum(["told", "brought"]),
-  /** The window, half-open; the ends of int64 where nothing bounds it. */
+  /** The half-open window; the ends of int64 mean no bound. */
   from: bound,
   to: bound,
   rows: count,
-  /** `ts_event` of the first row and of the last, where they are known. */
+  /** `ts_event` of the first and last row, where known. */
   first: bound.nullable(),
   last: bound.nullable(),
   /** What tells the first row from others of its instant, and the last: its seq, or its row hash where it came without one. */
@@ -23,14 +23,14 @@ export const evidenceSchema = z.strictObject({
   lastKey: z.string().optional(),
   /** The row hash of rows that came and are not here any more; null of a count. */
   hash: z.string().nullable(),
-  /** The storage version under which that was so; null where there was none. */
+  /** The storage version at that time; null if there was none. */
   version: z.string().nullable(),
-  /** True where an earlier job left it. */
+  /** True if it comes from an earlier job. */
   isOlder: z.literal(true).optional(),
 });
 export type Evidence = z.infer<typeof evidenceSchema>;
 
-/** What segments of one window say of their rows, which came although the files cannot be read any more. */
+/** Evidence from segments of one window: their rows came, although the files can no longer be read. */
 export function evidenceOf(
   segments: readonly Pick<Evidence, "from" | "to" | "rows">[],
   version: string | null,
@@ -40,5 +40,5 @@ export function evidenceOf(
   return { by: "brought", from, to, rows, first: null, last: null, hash: null, version };
 }
 
-/** The window of all that a table holds. */
+/** The window of an entire table. */
 export const everything = { from: int64Min.toString(), to: int64Max.toString() };

@@ -4,10 +4,10 @@ import type { FormerFile, Manifest } from "./manifest.ts";
 import { everyFile } from "./manifest-files.ts";
 import { isPresent, provenView } from "./table-view.ts";
 
-/** How long files that a commit replaced stay for whoever began to read them, or has been told of them. */
+/** How long replaced files stay for readers that have opened or listed them. */
 const keptNs = 3600n * nsPerSecond;
 
-/** Whether a replaced file is still kept, whoever reads it. */
+/** Whether a replaced file must still be kept for readers. */
 export function isKept(former: FormerFile, now: Nanoseconds): boolean {
   return now < keptUntil(former);
 }
@@ -17,7 +17,10 @@ export function keptUntil({ replacedAt }: FormerFile): Nanoseconds {
   return parseTime(replacedAt) + keptNs;
 }
 
-/** What a commit of `next` over `before` keeps: what it replaces itself, and what others replaced within the hour. */
+/**
+ * The files that a commit of `next` over `before` keeps: those that it replaces, and those replaced within the last
+ * hour.
+ */
 export function formerFiles(before: Manifest | null, next: Manifest): FormerFile[] {
   if (before === null) return [];
   const named = new Set(everyFile(next).map(({ file }) => file));
@@ -38,7 +41,7 @@ export function formerFiles(before: Manifest | null, next: Manifest): FormerFile
   ].filter(({ file }) => !named.has(file));
 }
 
-/** What replaced files take of the disk: they are there until the first job after their hour, or until garbage is collected. */
+/** Disk space of replaced files: they exist until the first job after their hour, or until garbage is collected. */
 export async function formerBytes({ layout, store }: Archive, manifest: Manifest): Promise<number> {
   let bytes = 0;
   for (const { folder, file } of manifest.former ?? []) {

@@ -13,20 +13,20 @@ import type { Manifest } from "./manifest.ts";
 import { isManifestName, manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
 
-/** A run as the place of its manifest has it. */
+/** A run, found by the place of its manifest. */
 export interface FoundRun {
-  /** Where the manifest cannot be read, the ids that its path names. */
+  /** If the manifest cannot be read, the ids in its path. */
   readonly run: RunRef;
   readonly file: string;
   readonly manifest: Manifest | null;
-  /** What is wrong with the manifest; null where nothing is. */
+  /** What is wrong with the manifest; null if nothing is. */
   readonly damage: Damage | null;
 }
 
-/** Why a manifest cannot be used, where, and what to do about it. */
+/** Why a manifest cannot be used, where, and what to do. */
 export interface Damage {
   readonly message: string;
-  /** The manifest, or the folder on its path that is none. */
+  /** The manifest, or the part of its path that is not a folder. */
   readonly file: string;
   readonly hint: string;
 }
@@ -34,7 +34,7 @@ export interface Damage {
 /** A run, or all runs of an instance. */
 export type RunChoice = RunRef | { readonly instanceId: string; readonly runId?: never };
 
-/** The runs chosen, or all, with those whose manifest is damaged. Throws `not_archived` for one that is not there. */
+/** The chosen runs, or all, including those with a damaged manifest. Throws `not_archived` for a missing one. */
 export async function* foundRuns(
   archive: Archive,
   chosen: readonly RunChoice[] = [],
@@ -57,7 +57,7 @@ async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<Fou
     }
   }
   if (isAny) return;
-  // in the place of its folder may be something else
+  // something else may be in the place of its folder
   await requireRealFolder(
     archive.layout,
     join(archive.layout.runsDir, archive.layout.instanceFolder(instanceId)),
@@ -65,7 +65,7 @@ async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<Fou
   throw instanceNotArchived(instanceId);
 }
 
-/** Every manifest, or those of an instance, and those behind a link in its place: of their runs it is told that they are damaged. */
+/** All manifests, or an instance's, and those behind a misplaced link, whose runs are reported as damaged. */
 async function pathsIn({ layout, store }: Archive, instance?: string): Promise<string[]> {
   const paths = await manifestPaths(layout, store, instance);
   for (const { folder } of await misplacedInstances(layout)) {
@@ -76,7 +76,7 @@ async function pathsIn({ layout, store }: Archive, instance?: string): Promise<s
   return paths.sort();
 }
 
-/** The run whose manifest has this path; none where it was removed since it was listed. */
+/** The run whose manifest has this path; none if it was removed since it was listed. */
 async function* runAt({ layout, store }: Archive, file: string): AsyncGenerator<FoundRun> {
   const idIn = (name: string) => layout.idOf(name) ?? name;
   const named = { instanceId: idIn(basename(dirname(file))), runId: idIn(basename(file, ".json")) };
@@ -105,7 +105,7 @@ async function foundRun(archive: Archive, run: RunRef): Promise<FoundRun> {
   }
 }
 
-/** The damage that a reader of a manifest threw; any other error is thrown on. */
+/** The damage that reading a manifest threw; rethrows any other error. */
 function damageIn(error: unknown, file: string): Damage {
   const message = damageOf(error);
   const { place, hint = usualHints.archive_damaged! } = error as RunvaultError;
@@ -113,8 +113,8 @@ function damageIn(error: unknown, file: string): Damage {
 }
 
 /**
- * The runs chosen, or all, as `foundRuns` has them, where a manifest that contradicts itself is damaged, too: its hash is
- * nobody's word for what it says. For whoever tells people what is COMPLETE, or acts on that.
+ * The same as `foundRuns`, but a manifest that contradicts itself also counts as damaged: its hash does not make its
+ * contents true. For callers that report or act on COMPLETE.
  */
 export async function* consistentRuns(
   archive: Archive,
@@ -131,7 +131,7 @@ export async function* consistentRuns(
   }
 }
 
-/** The first thing in a manifest that cannot be so; null where there is none. */
+/** The first contradiction in a manifest; null if there is none. */
 function contradictionIn(manifest: Manifest): string | null {
   const list = new CheckList(manifest, "");
   checkManifest(list, manifest);

@@ -3,12 +3,12 @@ import type { RunRef } from "../../model/source.ts";
 import type { Archive } from "../archive.ts";
 import type { Manifest } from "./manifest.ts";
 
-/** Manifests of runs asked for again and again: a large one takes tens of milliseconds to read and check. */
+/** Number of manifests kept for repeated use: reading and checking a large one takes tens of milliseconds. */
 const mostKept = 32;
 
 /**
- * Manifests as they are committed now, read again only where the file is another than before. A commit replaces the file
- * as a whole, so its inode, time and size tell.
+ * Current manifests, read again only when the file has changed. A commit replaces the whole file, so its inode, time
+ * and size show that.
  */
 export class ManifestCache {
   readonly #archive: Archive;
@@ -25,12 +25,12 @@ export class ManifestCache {
     if (mark === null) return null;
     const kept = this.#kept.get(file);
     const { instanceId, runId } = run;
-    // shortened ids may share a path; whose manifest it is, is the archive's to say
+    // shortened ids may share a path; the archive decides whose manifest it is
     const own = kept?.manifest.instanceId === instanceId && kept.manifest.runId === runId;
     if (kept?.mark === mark && own) return kept.manifest;
     const manifest = await this.#archive.manifest(run);
     this.#kept.delete(file);
-    // a commit in between would leave the mark of the file before with the manifest of the one after
+    // after a commit in between, the old file's mark would be stored with the new manifest
     if (manifest !== null && (await this.#markOf(file)) === mark) this.#kept.set(file, { mark, manifest });
     return manifest;
   }

@@ -3,7 +3,7 @@ import type { CommittedFile } from "../read/whole-files.ts";
 import type { Manifest } from "./manifest.ts";
 import { holdingsOf } from "./table-view.ts";
 
-/** The names of all files that a manifest names, by their folder. */
+/** The names of all files in a manifest, by folder. */
 export function filesOf(manifest: Manifest): { data: Set<string>; quarantine: Set<string> } {
   const files = everyFile(manifest);
   const namesIn = (folder: ManifestFile["folder"]) =>
@@ -11,14 +11,14 @@ export function filesOf(manifest: Manifest): { data: Set<string>; quarantine: Se
   return { data: namesIn("data"), quarantine: namesIn("quarantine") };
 }
 
-/** A file that a manifest names, with whose it is; null for a document of the run. */
+/** A file in a manifest, with its table; null for a document of the run. */
 export interface ManifestFile extends CommittedFile {
   readonly table: TableName | null;
 }
 
-/** Every file that a manifest names. */
+/** Every file in a manifest. */
 export function everyFile(manifest: Manifest): ManifestFile[] {
-  // what is proven and what an attempt brought beside it share files
+  // the proven part and a later attempt share files
   const found = new Map<string, ManifestFile>();
   const add = (
     table: TableName | null,
@@ -39,7 +39,7 @@ export function everyFile(manifest: Manifest): ManifestFile[] {
   return [...found.values()];
 }
 
-/** The bytes of all files that a manifest names. */
+/** The total bytes of a manifest's files. */
 export function committedBytes(manifest: Manifest): number {
   return everyFile(manifest).reduce((sum, { storedBytes }) => sum + storedBytes, 0);
 }

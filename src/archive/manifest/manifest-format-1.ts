@@ -14,7 +14,7 @@ import {
   tableStates,
 } from "./manifest.ts";
 
-/** Tables as format 1 kept them: one holding, with the state of the latest attempt. */
+/** Tables in format 1: one holding, with the state of the latest attempt. */
 const tableSchema1 = z.strictObject({
   state: z.enum(tableStates),
   grain: z.enum(grains),
@@ -26,7 +26,7 @@ const tableSchema1 = z.strictObject({
   error: failureSchema.nullable(),
 });
 
-/** A manifest of format 1. It is read for ever; the run's next commit writes the present format. */
+/** A manifest of format 1. It can be read forever; the run's next commit writes the current format. */
 export const manifestSchema1 = manifestSchema.omit({ closedAt: true }).extend({
   format: z.literal(1),
   tables: z.partialRecord(z.enum(tableNames as [TableName, ...TableName[]]), tableSchema1),
@@ -39,8 +39,8 @@ export function fromFormat1(old: z.infer<typeof manifestSchema1>): Manifest {
 }
 
 /**
- * What format 1 called proven is proven. A table that failed kept its former generation, with the certificate of that:
- * then it is proven by it. All other rows are those of an attempt.
+ * Proven states of format 1 stay proven. A failed table kept its earlier generation with that certificate: that part is
+ * proven. All other rows belong to an attempt.
  */
 function tableOf(table: z.infer<typeof tableSchema1>, committedAt: string): TableManifest {
   const { state, grain, certificate: old, error, ...files } = table;

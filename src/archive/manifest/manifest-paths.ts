@@ -3,8 +3,8 @@ import type { Layout } from "../layout.ts";
 import type { Store } from "../storage/store.ts";
 
 /**
- * Where the manifests of all runs are, unread, or of those of the instance whose folder has this name. What stands in the
- * place of an instance's folder is for `misplacedInstances`.
+ * The paths of all manifests, unread, or those in one instance folder. Anything misplaced where an instance's folder
+ * belongs is for `misplacedInstances`.
  */
 export async function manifestPaths(layout: Layout, store: Store, instance?: string): Promise<string[]> {
   const runs = `${layout.keyOf(layout.runsDir)}/`;
@@ -12,7 +12,7 @@ export async function manifestPaths(layout: Layout, store: Store, instance?: str
   for (const folder of await store.names(runs)) {
     if (!folder.endsWith("/") || (instance !== undefined && folder !== `${instance}/`)) continue;
     for (const entry of await store.names(`${runs}${folder}`)) {
-      // a folder in a manifest's place is no reason to leave its run out: whoever reads it is told
+      // a folder in a manifest's place must not hide its run: reading it reports the problem
       const name = entry.replace(/\/$/, "");
       if (isManifestName(name)) paths.push(join(layout.runsDir, folder, name));
     }

@@ -7,20 +7,20 @@ import { grains, isBucketName } from "../bucket.ts";
 import { evidenceSchema } from "./evidence.ts";
 
 /**
- * What of a table was last proven, and readers show. COMPLETE: whole. OPEN: whole up to the horizon of a run that goes
- * on. ABSENT: the gateway says that there is no such table.
+ * The part of a table that was last proven, which readers show. COMPLETE: whole. OPEN: whole up to the horizon of a
+ * growing run. ABSENT: the gateway says that there is no such table.
  */
 export const provenStates = ["COMPLETE", "OPEN", "ABSENT"] as const;
 export type ProvenState = (typeof provenStates)[number];
 
 /**
- * What became of the latest attempt to bring a table up to date. QUARANTINED: whole, but rows were set aside.
- * UNVERIFIED: fetched, not proven. INCOMPLETE: rows are missing, or the table failed.
+ * The outcome of the latest attempt to update a table. QUARANTINED: whole, but rows were set aside. UNVERIFIED:
+ * fetched, not proven. INCOMPLETE: rows are missing, or the table failed.
  */
 export const attemptOutcomes = ["ok", "QUARANTINED", "UNVERIFIED", "INCOMPLETE"] as const;
 export type AttemptOutcome = (typeof attemptOutcomes)[number];
 
-/** State of an archived table, best first: what is proven, unless the latest attempt went wrong. */
+/** State of an archived table, best first: the proven state, unless the latest attempt failed. */
 export const tableStates = [...provenStates, "QUARANTINED", "UNVERIFIED", "INCOMPLETE"] as const;
 export type TableState = (typeof tableStates)[number];
 
@@ -30,7 +30,7 @@ const uint64 = z.string().regex(/^\d{1,20}$/);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A file below the run's data folder: one plain name, so that no manifest can point elsewhere. */
 const fileName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,200}$/);
-/** Buckets name the files that people glob, so they too are held to what `bucket.ts` makes. */
+/** Buckets are names of files that people glob, so they too must be as `bucket.ts` makes them. */
 const bucketName = z.string().refine(isBucketName, "not the name of a bucket");
 const instant = z.string();
 
@@ -40,7 +40,7 @@ const key = z.strictObject({ ts: int64, seq: uint64 });
 export const segmentSchema = z.strictObject({
   file: fileName,
   bucket: bucketName,
-  /** Window of ts_event that the segment proves covered. */
+  /** Window of ts_event that the segment is proven to cover. */
   from: int64,
   to: int64,
   rows: count,
@@ -49,9 +49,9 @@ export const segmentSchema = z.strictObject({
   storedBytes: count,
   sha256,
   longestLine: count,
-  /** False when the rows are not in key order; they share their window with the other parts of the same answer. */
+  /** False if the rows are not in key order; they then share their window with the other parts of the same answer. */
   sorted: z.boolean(),
-  /** The segment whose rows these were, before it was parted where the gateway's rows begin now. */
+  /** The segment from which these rows were split off, where the gateway's rows begin now. */
   partOf: fileName.optional(),
   /** The gateway counted, or hashed, other rows in its window than came: the next job fetches it again. */
   doubted: z.literal(true).optional(),
@@ -71,7 +71,7 @@ export type ParquetFile = z.infer<typeof parquetSchema>;
 
 export const quarantineSchema = z.strictObject({
   file: fileName,
-  /** The segment that holds the rows beside which these came. */
+  /** The segment of the rows with which these came. */
   segment: fileName,
   rows: count,
   storedBytes: count,
@@ -87,7 +87,7 @@ export type RowHash = z.infer<typeof rowHashSchema>;
 
 export const certificateSchema = z.strictObject({
   /**
-   * hashed: counted, and the gateway's row checksum is our row hash. counted: the gateway's storage facts match.
+   * hashed: counted, and the gateway's row checksum equals our row hash. counted: the gateway's storage facts match.
    * exhausted: clean ends, probes and a second pass agree.
    */
   proof: z.enum(["hashed", "counted", "exhausted", "none"]),
@@ -95,22 +95,22 @@ export const certificateSchema = z.strictObject({
   ended: z.enum(["clean", "cut"]),
   rows: count,
   quarantined: count,
-  /** True where the operator takes the table for proven without the rows set aside. */
+  /** True if the operator accepts the table as proven without the rows set aside. */
   quarantineAccepted: z.boolean(),
-  /** Rows the gateway says it holds within the same bounds; null where it says nothing. */
+  /** Rows within the same bounds by the gateway's count; null if it does not count. */
   gatewayRows: uint64.nullable(),
   /**
-   * Where the gateway's rows began: those before were proven by earlier jobs, and are gone at the gateway since. Null
-   * where the gateway still had all of them.
+   * Where the gateway's rows began. Earlier rows were proven by earlier jobs and are now gone from the gateway. Null if
+   * the gateway still had all of them.
    */
   gatewayFrom: int64.nullable(),
   first: key.nullable(),
   last: key.nullable(),
-  /** Exclusive upper bound of ts_event; null is the whole run. */
+  /** Exclusive upper bound of ts_event; null for the whole run. */
   until: int64.nullable(),
   schemaFingerprint: z.string().nullable(),
   rowHash: rowHashSchema.nullable(),
-  /** What the proof rests on beside its kind, in words; nothing where a format before this one did not say. */
+  /** Further grounds of the proof, in words; empty if an older format did not record them. */
   restsOn: z.array(z.string()),
   checkedAt: instant,
 });
@@ -124,34 +124,34 @@ export const failureSchema = z.strictObject({
 });
 export type Failure = z.infer<typeof failureSchema>;
 
-/** What rows came through: the profile of a gateway that differs, and how its rows became those that are here. */
+/** How the rows came: a foreign gateway's profile, and how its rows were converted. */
 export const throughSchema = z.strictObject({
   /** The profile's name. */
   profile: z.string(),
-  /** Left out where its rows are canonical as they come. */
+  /** Left out if its rows are already canonical. */
   map: rowMapSchema.optional(),
   /** Of the map. */
   fingerprint: sha256.optional(),
-  /** What is worth telling of the way, such as that its pages go by number. */
+  /** Notable facts, such as that its pages are numbered. */
   notes: z.array(z.string()),
 });
 export type Through = z.infer<typeof throughSchema>;
 
 const holding = {
-  /** Null for a table that is absent. */
+  /** Null for an absent table. */
   certificate: certificateSchema.nullable(),
-  /** Left out where the rows came from a gateway of the contract, with nothing to tell of it. */
+  /** Left out if the rows came from a gateway of the contract, without anything notable. */
   through: throughSchema.optional(),
-  /** DuckDB types of the exact columns in this table's Parquet files, and that of `extra` where they have it. */
+  /** DuckDB types of the exact columns in this table's Parquet files, and of `extra` if they have it. */
   exactTypes: z.record(z.string(), z.string()),
   segments: z.array(segmentSchema),
   parquet: z.array(parquetSchema),
   quarantine: z.array(quarantineSchema),
-  /** Harmless differences from the contract that were seen, such as unknown fields. */
+  /** Harmless deviations from the contract, such as unknown fields. */
   drift: z.array(z.string()),
   /**
-   * The finished run's storage version under which every row here came; for an absent table, under which that was said.
-   * Null where the source has no versions, and while the run goes on.
+   * The finished run's storage version for all rows here; for an absent table, the version at which that was said. Null
+   * if the source has no versions, and while the run grows.
    */
   storageVersion: z.string().nullable(),
 };
@@ -164,28 +164,30 @@ export type Proven = z.infer<typeof provenSchema>;
 const attemptSchema = z.strictObject({
   outcome: z.enum(attemptOutcomes),
   at: instant,
-  /** Since when attempts have gone wrong; null after one that was ok. */
+  /** Since when attempts have failed; null after a successful one. */
   behindSince: instant.nullable(),
   error: failureSchema.nullable(),
-  /** What was seen and is no error: rows that the gateway no longer keeps, a version that moved for nothing. */
+  /**
+   * Notable facts that are not errors: rows that the gateway no longer keeps, a version that changed without reason.
+   */
   notes: z.array(z.string()),
   /**
-   * All rows that are here after an attempt that went wrong; null where it brought nothing worth keeping. After one that was
-   * ok, rows that were never proven and that the gateway no longer has, of a bucket that they share with proven rows all rows.
-   * It stays beside what is proven of a run that its gateway forgot, for it cannot be had again.
+   * All rows here after a failed attempt; null if it brought nothing worth keeping. After a successful one, rows that
+   * were never proven and that the gateway no longer has; in buckets shared with proven rows, all rows. Also kept
+   * beside the proven rows of a run that its gateway forgot, because they cannot be fetched again.
    */
   holding: holdingSchema.nullable(),
   /**
-   * What the gateway told and brought of the table: the next attempt is held against it. Of one that was ok, what lies behind its
-   * horizon.
+   * What the gateway reported and sent about the table: the next attempt is compared with it. After a successful
+   * attempt, only what lies after its horizon.
    */
   seen: z.array(evidenceSchema).optional(),
-  /** Rows that came in attempts that went wrong, where not all were kept: the most of one, and the earliest ts_event known. */
+  /** Rows of failed attempts that were not all kept: the most in one attempt, and the earliest ts_event known. */
   came: z.strictObject({ rows: count, first: int64.nullable() }).optional(),
 });
 export type Attempt = z.infer<typeof attemptSchema>;
 
-/** One line that somebody wrote: whatever else stands in a manifest, it breaks no line of those who read it. */
+/** One line of text from a person: it must not break other lines, whatever a manifest contains. */
 const oneLine = (most: number) =>
   z
     .string()
@@ -193,34 +195,34 @@ const oneLine = (most: number) =>
     .refine((text) => /\S/.test(text), "must not be empty")
     .refine((text) => [...text].length <= most, `must have at most ${most} characters`);
 
-/** Why the operator accepts a table as it is. */
+/** Why the operator accepts a table. */
 export const acceptReasonSchema = oneLine(500);
 
 const acceptanceSchema = z.strictObject({
   at: instant,
-  /** The user and the host of whoever accepted it. */
+  /** User and host of the person who accepted it. */
   by: oneLine(300),
   reason: acceptReasonSchema,
-  /** The attempt that is accepted, by its end and what became of it: of no other does this say anything. */
+  /** The accepted attempt, by its end and outcome; the acceptance applies to no other. */
   attemptAt: instant,
   outcome: z.enum(attemptOutcomes).exclude(["ok"]),
   /** Whether the run had ended. */
   final: z.boolean(),
-  /** The storage version that the attempt was of; null where the source has none, or it is not known. */
+  /** The attempt's storage version; null if the source has none, or it is unknown. */
   storageVersion: z.string().nullable(),
-  /** What the gateway counted then; null where it counts nothing, or that is not known. */
+  /** The gateway's count at the time; null if it does not count, or it is unknown. */
   gatewayRows: uint64.nullable(),
 });
-/** The operator's word that a table which is not proven stays as it is. */
+/** The operator's decision to accept an unproven table. */
 export type Acceptance = z.infer<typeof acceptanceSchema>;
 
 const tableSchema = z.strictObject({
   state: z.enum(tableStates),
   grain: z.enum(grains),
-  /** What was last proven, whatever became of later attempts; null where nothing ever was. */
+  /** The last proven part, whatever later attempts did; null if nothing ever was. */
   proven: provenSchema.nullable(),
   attempt: attemptSchema,
-  /** Left out where nothing is accepted. Every later attempt at the table ends it. */
+  /** Left out if nothing is accepted. Every later attempt at the table ends it. */
   accepted: acceptanceSchema.optional(),
 });
 export type TableManifest = z.infer<typeof tableSchema>;
@@ -234,11 +236,11 @@ const formerSchema = z.strictObject({
   file: fileName,
   storedBytes: count,
   sha256,
-  /** It was Parquet of what was proven of its table. */
+  /** It was Parquet of the proven part of its table. */
   proven: z.boolean(),
   replacedAt: instant,
 });
-/** A file of generations before, which a commit replaced and which is kept for its readers. */
+/** A file of an earlier generation that was replaced and is kept for readers. */
 export type FormerFile = z.infer<typeof formerSchema>;
 
 export const manifestSchema = z.strictObject({
@@ -254,18 +256,18 @@ export const manifestSchema = z.strictObject({
     final: z.boolean(),
     /** It had ended, but its source had not called it final. Left out otherwise. */
     unmarked: z.literal(true).optional(),
-    /** As the source said in the last job. A table that this job did not take up may be of another: each says its own. */
+    /** The version in the last job. Tables that this job did not update may have another, their own. */
     storageVersion: z.string().nullable(),
   }),
   /** Where the rows came from, without secrets. */
   source: z.string(),
-  /** Instant up to which a run that goes on is archived; null for a finished run. */
+  /** Instant up to which a growing run is archived; null for a finished run. */
   horizon: int64.nullable(),
   /** When the operator closed a run that its gateway no longer knows; null otherwise. */
   closedAt: instant.nullable(),
   tables: z.partialRecord(z.enum(tableNames as [TableName, ...TableName[]]), tableSchema),
   documents: z.partialRecord(z.enum(documentKinds), documentSchema),
-  /** Left out where no file is kept. What is expired stays here until the next commit. */
+  /** Left out if no file is kept. Expired entries stay until the next commit. */
   former: z.array(formerSchema).optional(),
   tool: z.string(),
   startedAt: instant,
@@ -276,29 +278,29 @@ export const manifestSchema = z.strictObject({
 export type Manifest = z.infer<typeof manifestSchema>;
 
 /**
- * A manifest's text, with the hash of the rest at its end: a flipped byte anywhere in it is noticed. In one line, for of a
- * small run it is the largest file: `jq . FILE` shows it to people.
+ * A manifest's text, with the hash of the rest at its end, so that a flipped byte is noticed. On one line, because in
+ * small runs it is the largest file; `jq . FILE` makes it readable.
  */
 export function manifestText(manifest: Manifest): string {
   return `${JSON.stringify({ ...manifest, sha256: hashOf(manifest) })}\n`;
 }
 
-/** The hash of a manifest without its hash. */
+/** The hash of a manifest's other members. */
 export function hashOf(rest: object): string {
   return createHash("sha256").update(JSON.stringify(rest)).digest("hex");
 }
 
-/** The state of a table by its parts. */
+/** A table's state, from its parts. */
 export function tableState({ proven, attempt }: Pick<TableManifest, "proven" | "attempt">): TableState {
   if (attempt.outcome !== "ok") return attempt.outcome;
-  // an attempt that was ok has proven something; a manifest that says otherwise is caught by `verify`
+  // a successful attempt has proven something; `verify` catches a manifest that says otherwise
   return proven?.state ?? "INCOMPLETE";
 }
 
 /** State of an archived run, best first. */
 export const runStates = tableStates.filter((state) => state !== "ABSENT");
 
-/** The run's state: the worst of its tables; without one present table a run is never COMPLETE. */
+/** The run's state: the worst of its tables; without a present table a run is never COMPLETE. */
 export function runState(states: Iterable<TableState>): TableState {
   const present = [...states].filter((state) => state !== "ABSENT");
   if (present.length === 0) return "INCOMPLETE";

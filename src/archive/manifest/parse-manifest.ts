@@ -4,7 +4,7 @@ import { parseJson } from "../../model/outside-json.ts";
 import { hashOf, type Manifest, manifestSchema } from "./manifest.ts";
 import { fromFormat1, manifestSchema1 } from "./manifest-format-1.ts";
 
-/** Reads a manifest's text. Throws `archive_damaged` with the file and what is wrong with it. */
+/** Parses a manifest. Throws `archive_damaged` with the file and the problem. */
 export function parseManifest(text: string, file: string): Manifest {
   let value: unknown;
   try {

@@ -15,19 +15,19 @@ import { manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 
-/** What there is to say of an archived run without its segments. */
+/** An archived run without its segments. */
 export interface RunOverview extends RunRef {
   readonly state: TableState;
   readonly started: Nanoseconds;
   readonly committed: Nanoseconds;
   /** Tables whose rows are served. */
   readonly tables: readonly TableName[];
-  /** Tables whose latest attempt went wrong; of what was proven before, the rows are served. */
+  /** Tables whose latest attempt failed; rows proven before are still served. */
   readonly partial: readonly {
     readonly table: TableName;
     readonly state: TableState;
     readonly since: string;
-    /** Whether the operator keeps it as it is. */
+    /** Whether the operator accepted it. */
     readonly isAccepted: boolean;
   }[];
 }
@@ -36,7 +36,7 @@ export interface RunOverview extends RunRef {
 export interface DamagedManifest {
   /** Below the archive's folder. */
   readonly file: string;
-  /** Name of the instance's folder, which is its id where that makes a file name. */
+  /** Name of the instance's folder: the instance's id, if that is a valid file name. */
   readonly folder: string;
   readonly error: RunvaultError;
 }
@@ -47,7 +47,7 @@ export interface Overview {
   readonly damaged: readonly DamagedManifest[];
 }
 
-/** What is wrong with the files of a run, in words. */
+/** What is wrong with a run's files, in words. */
 export interface FileTrouble {
   readonly instanceId: string;
   readonly message: string;
@@ -55,13 +55,13 @@ export interface FileTrouble {
 
 type Read = RunOverview | DamagedManifest;
 
-/** How much longer than a check of the files its result holds. */
+/** The result of a file check is reused for this many times the check's duration. */
 const restShare = 20;
 
 /**
- * The runs of an archive, one damaged manifest hiding no more than its own run. What was read is kept until the file is
- * another one, so that asking again costs a look at each file and no more. A file that could not be read is tried again
- * each time: permission, or a free descriptor, may come without a change of the file.
+ * The runs of an archive; a damaged manifest hides only its own run. Manifests are cached until their file changes, so
+ * repeated calls only look at each file. An unreadable file is tried again each time, because permission, or a free
+ * descriptor, may come without a change of the file.
  */
 export class RunOverviews {
   readonly #archive: Archive;
@@ -74,19 +74,19 @@ export class RunOverviews {
     this.#allowIncomplete = allowIncomplete;
   }
 
-  /** As committed now. Throws where the folder of the manifests cannot be read. */
+  /** The committed state. Throws if the folder of manifests cannot be read. */
   async read(): Promise<Overview> {
     const { layout, store } = this.#archive;
     const kept = new Map<string, { readonly mark: string; readonly read: Read }>();
     for (const file of await manifestPaths(layout, store)) {
       const mark = await this.#markOf(file);
-      // a run removed since it was listed is simply not there any more
+      // a run removed since it was listed no longer exists
       if (mark === null) continue;
       const known = this.#kept.get(file);
       const before = known?.mark === mark ? known.read : undefined;
       const read = before !== undefined && isLasting(before) ? before : await this.#readFile(file);
       if (read === null) continue;
-      // the same trouble as before stays the same error, of which the owner has heard
+      // the same trouble as before stays the same error, which the owner has already seen
       kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
     for (const { folder, error } of await misplacedInstances(layout)) {
@@ -104,9 +104,9 @@ export class RunOverviews {
   }
 
   /**
-   * Files that manifests promise and that are missing, or of another size: a sentence for each run. Contents are for
-   * `verify`. What one check found holds for whoever asks while it is made, and for twenty times as long as it took: a
-   * client that asks again and again costs no more than a twentieth of the disk's time.
+   * Files in manifests that are missing or have another size: a sentence per run. Contents are for `verify`. Concurrent
+   * callers share one check, and its result is reused for twenty times its duration, so that repeated requests cost at
+   * most a twentieth of the disk's time.
    */
   missingFiles(): Promise<readonly FileTrouble[]> {
     this.#checking ??= this.#checkFiles();
@@ -136,7 +136,7 @@ export class RunOverviews {
       if (before === null) continue;
       const faults = await this.#faultsOf(before);
       if (faults.length === 0) continue;
-      // commits in between may have taken files of this generation away
+      // commits in between may have removed this generation's files
       const now = await this.#archive.manifest(run).catch(() => null);
       if (now?.generation !== before.generation) continue;
       const more = faults.length > 1 ? `, and ${faults.length - 1} more` : "";
@@ -185,18 +185,18 @@ export class RunOverviews {
     return faults;
   }
 
-  /** What tells a manifest from the one that replaces it; null where there is none. */
+  /** Identifies a version of a manifest; null if there is none. */
   async #markOf(file: string): Promise<string | null> {
     const { layout, store } = this.#archive;
     try {
       return (await store.head(layout.keyOf(file)))?.token ?? null;
     } catch (error) {
-      // what else is in its place, its reading tells
+      // reading it reports anything else in its place
       return damageOf(error);
     }
   }
 
-  /** What a manifest says; null where it was removed since it was listed. */
+  /** A manifest's contents; null if it was removed since it was listed. */
   async #readFile(file: string): Promise<Read | null> {
     try {
       const { layout, store } = this.#archive;
@@ -220,7 +220,7 @@ export class RunOverviews {
   }
 }
 
-/** Whether a reading holds as long as the file is the same: what it says, or that it is damaged. */
+/** Whether a reading stays valid while the file does not change: contents or damage. */
 function isLasting(read: Read): boolean {
   return "runId" in read || read.error.code === "archive_damaged";
 }

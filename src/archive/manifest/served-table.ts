@@ -5,8 +5,8 @@ import type { Manifest, TableManifest } from "./manifest.ts";
 import { isPresent, shownView, type TableView } from "./table-view.ts";
 
 /**
- * A table as its rows are served. Throws `incomplete` where nothing of it is proven, `history_unavailable` where the run
- * has no such table.
+ * A table as its rows are served. Throws `incomplete` if nothing is proven, `history_unavailable` if the run has no
+ * such table.
  */
 export function servedTable(manifest: Manifest, name: TableName, allowIncomplete: boolean): TableView {
   const table = manifest.tables[name];

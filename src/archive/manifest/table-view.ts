@@ -1,21 +1,21 @@
 import type { Failure, Holding, Segment, TableManifest, TableState } from "./manifest.ts";
 
-/** A table as it is seen: what is proven of it, or what its latest attempt made of it. */
+/** A view of a table: its proven part, or the state after its latest attempt. */
 export interface TableView extends Holding {
   readonly state: TableState;
   readonly grain: TableManifest["grain"];
   readonly error: Failure | null;
 }
 
-/** What readers show of a table; undefined where nothing is proven. */
+/** The part of a table that readers show; undefined if nothing is proven. */
 export function provenView(table: TableManifest | undefined): TableView | undefined {
   if (table === undefined || table.proven === null) return undefined;
   return { ...table.proven, grain: table.grain, error: null };
 }
 
 /**
- * All rows of a table that are here: those that its latest attempt brought or that are kept beside what is proven, and what
- * is proven where that is not among them; undefined where it never was archived.
+ * All rows of a table that are here: those of its latest attempt or kept beside the proven ones, and the proven ones if
+ * not among them; undefined if it was never archived.
  */
 export function latestView(table: TableManifest): TableView;
 export function latestView(table: TableManifest | undefined): TableView | undefined;
@@ -30,8 +30,8 @@ export function latestView(table: TableManifest | undefined): TableView | undefi
 }
 
 /**
- * What is proven, with what is held beside it. A bucket in which the windows of the two lie apart has the files of both; of
- * one in which they do not, what is held has all rows.
+ * The proven part combined with rows held beside it. If their windows in a bucket do not overlap, the bucket has the
+ * files of both; otherwise the held part has all rows.
  */
 function together(proven: Holding, holding: Holding, isOk: boolean): Holding {
   const held = Map.groupBy(holding.segments, ({ bucket }) => bucket);
@@ -58,7 +58,7 @@ function together(proven: Holding, holding: Holding, isOk: boolean): Holding {
   return { ...base, certificate, segments, parquet, quarantine, drift };
 }
 
-/** Whether no window of some segments with rows overlaps one of others. */
+/** Whether no windows of the two lists of segments overlap, ignoring segments without rows. */
 export function lieApart(one: readonly Segment[], other: readonly Segment[]): boolean {
   const filled = other.filter(({ rows }) => rows > 0);
   const isIn = ({ from, to }: Segment) =>
@@ -81,8 +81,8 @@ const nothing: Holding = {
 };
 
 /**
- * What people are told of a table once an attempt is over: as it is proven, if that was ok. Of one that brought nothing,
- * the rows of before, which this attempt did not prove.
+ * The view for reports after an attempt: the proven part, if it succeeded. After an attempt without rows, the earlier
+ * rows, which it did not prove.
  */
 export function toldView(table: TableManifest): TableView {
   const { proven, attempt } = table;
@@ -93,7 +93,10 @@ export function toldView(table: TableManifest): TableView {
   return { ...latest, certificate: { ...before, proof: "none", gatewayRows: null, restsOn: [] } };
 }
 
-/** What readers show of a table: what is proven; with `allowIncomplete` all that is here. The only place that decides it. */
+/**
+ * The part of a table that readers show: the proven one; with `allowIncomplete` everything here. This is the only place
+ * that decides it.
+ */
 export function shownView(table: TableManifest | undefined, allowIncomplete: boolean): TableView | undefined {
   if (!allowIncomplete) return provenView(table);
   const view = latestView(table);
@@ -102,12 +105,12 @@ export function shownView(table: TableManifest | undefined, allowIncomplete: boo
   return { ...view, certificate: { ...view.certificate, proof: "none" } };
 }
 
-/** True for a table that there is, with rows or none; false where nothing is proven, or that there is no such table. */
+/** True for an existing table, with or without rows; false if nothing is proven, or the table does not exist. */
 export function isPresent(view: TableView | undefined): view is TableView {
   return view !== undefined && view.state !== "ABSENT";
 }
 
-/** Everything that a table's manifest names: what is proven, and what a later attempt brought beside it. */
+/** Everything in a table's manifest: the proven part, and a later attempt's rows. */
 export function holdingsOf({ proven, attempt }: TableManifest): Holding[] {
   return [proven, attempt.holding].filter((holding) => holding !== null);
 }

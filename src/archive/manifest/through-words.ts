@@ -1,7 +1,7 @@
 import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import type { Through } from "./manifest.ts";
 
-/** What is worth telling of the way that rows came; nothing of those that came as the contract has them. */
+/** Notable facts about how rows came; empty for rows that came as the contract says. */
 export function throughWords(through: Through | undefined): string[] {
   if (through === undefined) return [];
   const { profile, map, notes } = through;

@@ -28,11 +28,11 @@ import {
 } from "../manifest/run-overview.ts";
 
 export interface ArchiveControlOptions {
-  /** Where the documents of runs are read. */
+  /** The source of runs' documents. */
   readonly source: HistorySource;
-  /** What the inventory says that the archive is kept by. */
+  /** The version shown as the archive's keeper in the inventory. */
   readonly version: string;
-  /** What the latest attempts brought in place of what is proven: as the source has it. Default false. */
+  /** Show the latest attempts instead of the proven parts, like the source. Default false. */
   readonly allowIncomplete?: boolean;
   readonly clock?: () => Nanoseconds;
 }
@@ -47,20 +47,20 @@ interface Instance {
   readonly damaged: readonly DamagedManifest[];
 }
 
-/** Runs of an instance that the doctor names; an archive may have thousands. */
+/** Most runs of an instance that the doctor names; an archive may have thousands. */
 const mostNamed = 3;
 
-/** Read models that only a running instance has, each behind the capability of its name. */
+/** Read models of running instances only, each behind the capability of the same name. */
 const liveModels = ["accounts", "portfolios", "events"];
 
 /**
- * The control plane of an archive: the instances that have history, none of which runs, and of each the resources whose
- * history it holds. What only a running instance can do is `capability_unavailable`.
+ * The control plane of an archive: its instances, none of which is running, with the resources that their history
+ * covers. Everything that needs a running instance is `capability_unavailable`.
  */
 export function archiveControl(archive: Archive, options: ArchiveControlOptions): ControlPlane {
   const { source, version, allowIncomplete = false, clock = wallClock } = options;
   const overviews = new RunOverviews(archive, allowIncomplete);
-  // an overview is another one as soon as its manifest is
+  // an overview is a new object whenever its manifest changes
   const projects = new WeakMap<RunOverview, Project>();
 
   const instancesOf = ({ runs, damaged }: Overview): Map<string, Instance> => {
@@ -78,8 +78,8 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
   };
 
   /**
-   * Whose folder it is. Where neither its name nor another run tells, the name itself: of an instance called that
-   * nobody has a token, but for those of all instances.
+   * The instance of a folder. If neither its name nor another run shows it, the name itself: only tokens for all
+   * instances match that.
    */
   const instanceOf = (folder: string, runs: readonly RunOverview[]): string => {
     const { layout } = archive;
@@ -105,7 +105,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
     throw missing(instanceId, capability);
   };
 
-  /** The resources of the last run whose rows are here; null where the gateway listed none. */
+  /** The resources of the last run with rows here; null if the gateway listed none. */
   const resourcesOf = async (instanceId: string, last: RunOverview): Promise<Entry[] | null> => {
     const bytes = await source.document({ instanceId, runId: last.runId }, "resources");
     if (bytes === null) return null;
@@ -136,7 +136,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
     });
   };
 
-  /** What the instance ran, as its own document said when its last run was archived; empty where that told nothing. */
+  /** What the instance ran, by its own document when its last run was archived; empty if unknown. */
   const projectOf = async (last: RunOverview): Promise<Project> => {
     const known = projects.get(last);
     if (known !== undefined) return known;
@@ -151,7 +151,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       projects.set(last, found);
       return found;
     } catch {
-      // the doctor names damaged files; an inventory without a name is of more use than none
+      // the doctor reports damaged files; an inventory without a name is better than none
       return unknownProject;
     }
   };
@@ -274,7 +274,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
 
 const unknownProject: Project = { name: "", version: "" };
 
-/** Nothing runs here, and nothing is meant to. */
+/** Nothing runs here, by design. */
 function stoppedState(instanceId: string, last: RunOverview, project: Project): InstanceState {
   return instanceStateOf({
     instanceId,
@@ -305,8 +305,8 @@ function parseDocument<Desc extends DescMessage>(
 const check = (name: string, message: string): DoctorCheck => ({ name, message });
 
 /**
- * Tables that are not whole, a check for each instance that has any: the latest of its runs by name. A run about which
- * nothing is wrong but what its operator accepted is none of them.
+ * Incomplete tables, a check for each affected instance, naming its latest runs. Runs with nothing but accepted
+ * problems do not count.
  */
 function partialTables(runs: readonly RunOverview[]): DoctorCheck[] {
   const concerned = runs.filter(({ partial }) => partial.some(({ isAccepted }) => !isAccepted));
@@ -325,10 +325,10 @@ function partialTables(runs: readonly RunOverview[]): DoctorCheck[] {
   });
 }
 
-/** What went wrong, in words for whoever asks: what a bug says of itself is for the owner of the server. */
+/** The error in words for clients; the message of a bug is only for the server's owner. */
 function told(thrown: unknown): string {
   const error = RunvaultError.from(thrown);
   if (error.code === "internal") return "the archive failed";
-  // the system's words name files with their whole path
+  // system messages contain full paths
   return error.code.startsWith("storage_") ? `the archive cannot be read (${error.code})` : error.message;
 }

@@ -50,26 +50,26 @@ import {
 import { inData, WholeFiles } from "./whole-files.ts";
 
 export interface ArchiveSourceOptions {
-  /** Serves what the latest attempts brought, proven or not, in place of what is proven. Default false. */
+  /** Serve the latest attempts, proven or not, instead of the proven parts. Default false. */
   readonly allowIncomplete?: boolean;
   /**
-   * Text of segments decompressed ahead of all readers together, in bytes; the segment that a reader waits for always
-   * is. Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
+   * Most bytes of segment text decompressed in advance for all readers together; a segment that a reader is waiting for
+   * is always read. Default 32 MiB: a few usual segments, enough to keep the disk and a second core busy.
    */
   readonly readAheadBytes?: number;
-  /** Text of the segments read last that is kept for the next reader, in bytes. Default 64 MiB. */
+  /** Bytes of recently read segment text kept for the next reader. Default 64 MiB. */
   readonly keptBytes?: number;
   /** Memory DuckDB may take for filtered rows, in MiB. Default 256. */
   readonly memoryLimitMb?: number;
   /** Threads of DuckDB. Default 2. */
   readonly threads?: number;
-  /** Told once of each damaged manifest, whose run is left out of lists. Default: nobody; `verify` finds it too. */
+  /** Called once for each damaged manifest, whose run is left out of lists. Default: ignored; `verify` finds it too. */
   readonly onDamage?: (error: RunvaultError) => void;
-  /** Forms beside NDJSON in which `answer` gives rows, and what writes them. Default: none. */
+  /** Writers of row formats other than NDJSON, for `answer`. Default: none. */
   readonly forms?: Readonly<Partial<Record<Exclude<RowForm, "ndjson">, ParquetForm>>>;
 }
 
-/** A request for rows that can be answered, and the generation that it is answered from. */
+/** A valid request for rows, and the generation that answers it. */
 interface AskedRows {
   readonly manifest: Manifest;
   readonly table: Table;
@@ -79,25 +79,24 @@ interface AskedRows {
   readonly request: RowRequest;
 }
 
-/** The same, with the lock that was taken ahead of the manifest. */
+/** The same, with the lock taken before reading the manifest. */
 interface HeldRows extends AskedRows {
   readonly reading: Reading;
 }
 
-/** Rows of an answer from Parquet alone, once DuckDB has counted them. */
+/** Rows of an answer from Parquet alone, counted by DuckDB. */
 interface Counted {
   rows?: number;
 }
 
 /**
- * An archive as a source of history. Rows come straight from the segments, byte for byte as they were fetched; only
- * filtered rows, and those that came unsorted, are rendered from Parquet as canonical lines. Rows set aside in
- * quarantine are not served; answers tell their number.
+ * An archive as a source of history. Rows come straight from the segments, byte for byte as fetched; only filtered
+ * rows, and those that came unsorted, are rendered from Parquet as canonical lines. Quarantined rows are not served;
+ * answers report their number.
  *
- * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: what commits replace
- * meanwhile stays until it is done. Where no lock can be had, that is so for an hour; where files are taken away, the
- * reading throws `history_query_failed`, after which asking again helps. Damage throws `archive_damaged`, at whatever
- * row it shows.
+ * Each call uses the generation committed when it begins. A reader stays on it: files that commits replace stay until
+ * it is done. If no lock is possible they stay for an hour; if files disappear under a reader, it throws
+ * `history_query_failed`, after which a retry helps. Damage throws `archive_damaged` at whatever row it shows.
  */
 export function openArchiveSource(archive: Archive, options: ArchiveSourceOptions = {}): HistorySource {
   return new ArchiveSource(archive, options);
@@ -115,11 +114,11 @@ class ArchiveSource implements HistorySource {
   readonly #overviews: RunOverviews;
   readonly #whole: WholeFiles;
   readonly #readings: Readings;
-  /** Damage that the owner has heard of; what is read once stays the same error. */
+  /** Damage that the owner has seen; a repeated reading returns the same error. */
   #told: ReadonlySet<RunvaultError> = new Set();
   /** Opened for the first request that needs it. */
   #duckdb: Promise<{ duckdb: OpenDuckDB; folder: string }> | undefined;
-  /** What DuckDB is computing: it may not be closed under it. */
+  /** DuckDB's computations in progress, during which it must not be closed. */
   readonly #computing = new Set<Promise<unknown>>();
   readonly #closed = new AbortController();
 
@@ -136,7 +135,7 @@ class ArchiveSource implements HistorySource {
     this.#overviews = new RunOverviews(archive, options.allowIncomplete ?? false);
   }
 
-  /** Runs whose manifest is damaged are left out, and told of to whoever owns the archive. */
+  /** Leaves out runs with a damaged manifest, and reports them to the archive's owner. */
   async instances(): Promise<readonly InstanceEntry[]> {
     const { runs } = await this.#overview();
     const byInstance = Map.groupBy(runs, ({ instanceId }) => instanceId);
@@ -147,8 +146,8 @@ class ArchiveSource implements HistorySource {
   }
 
   /**
-   * Throws `archive_damaged` where a manifest of the instance is damaged: a list without its run would be taken for
-   * whole, and the latest of the others for the latest.
+   * Throws `archive_damaged` if a manifest of the instance is damaged: without its run the list would look complete,
+   * and the wrong run would be the latest.
    */
   async runs(instanceId: string): Promise<readonly RunEntry[]> {
     const { runs, damaged } = await this.#overview();
@@ -160,14 +159,14 @@ class ArchiveSource implements HistorySource {
     const manifests: Manifest[] = [];
     for (const run of own) {
       const manifest = await this.#manifests.manifest(run);
-      // a run removed since it was listed is simply not there any more
+      // a run removed since it was listed no longer exists
       if (manifest !== null) manifests.push(manifest);
     }
     return manifests.map((manifest) => ({
       instanceId,
       runId: manifest.runId,
       status: manifest.run.status,
-      // 0 is how the interface's documents leave a time out
+      // the interface's documents use 0 for a missing time
       started: BigInt(manifest.run.started ?? 0),
       ended: manifest.run.ended === null ? undefined : BigInt(manifest.run.ended),
       final: manifest.run.final,
@@ -176,8 +175,8 @@ class ArchiveSource implements HistorySource {
   }
 
   /**
-   * Row hashes are computed from Parquet, but for whole tables whose certificate has one. A table that is not served
-   * has none, nor has one of which some rows are missing here, or have no Parquet.
+   * Row hashes are computed from Parquet, except for whole tables whose certificate has one. A table that is not served
+   * has none, and neither has one with rows missing here or not in Parquet.
    */
   async facts(
     run: RunRef,
@@ -191,7 +190,7 @@ class ArchiveSource implements HistorySource {
     for (const name of only === undefined ? tableNames : [only]) {
       const shown = this.#shown(manifest, name);
       const latest = latestView(manifest.tables[name]);
-      // of a table of which nothing is proven, what was fetched says at least that there are rows
+      // if nothing of a table is proven, the rows fetched at least show that there are some
       const table = shown ?? latest;
       if (!isPresent(table)) continue;
       refuseWhenAborted(signal);
@@ -206,7 +205,7 @@ class ArchiveSource implements HistorySource {
       facts.set(name, {
         ...counted,
         rows,
-        // a hash made here covers the fields of our own lines, whatever the gateway calls its own
+        // a hash computed here covers the fields of our own lines, whatever the gateway's name for its own
         schemaFingerprint:
           rowHash === undefined
             ? (table.certificate?.schemaFingerprint ?? "")
@@ -243,8 +242,8 @@ class ArchiveSource implements HistorySource {
   }
 
   /**
-   * Of a single whole segment the frame as it is stored, to readers that accept zstd; the forms of the options from
-   * Parquet. The number of rows is known of all that comes from Parquet; of segments where no bound cuts through one.
+   * A single whole segment is sent as its stored frame to readers that accept zstd; other formats come from Parquet.
+   * The number of rows is known for everything from Parquet, and for segments that no bound cuts.
    */
   async answer(request: RowRequest, { forms, zstd }: AcceptedRows): Promise<RowAnswer> {
     const asked = await this.#asked(request);
@@ -283,7 +282,7 @@ class ArchiveSource implements HistorySource {
     if (opened === undefined) return;
     this.#duckdb = undefined;
     await Promise.allSettled(this.#computing);
-    // what failed to open has told whoever asked, and left nothing
+    // a failure to open was reported to the caller, and left nothing behind
     const found = await opened.catch(() => undefined);
     if (found === undefined) return;
     found.duckdb.close();
@@ -299,7 +298,7 @@ class ArchiveSource implements HistorySource {
     return { manifest, reading, table, held, buckets: bucketsOf(held, request), filters, request };
   }
 
-  /** The pieces, with what their errors mean. */
+  /** The pieces, with explained errors. */
   async *#explained(
     { manifest, reading }: HeldRows,
     pieces: AsyncIterable<RowPiece>,
@@ -312,7 +311,7 @@ class ArchiveSource implements HistorySource {
     }
   }
 
-  /** Stretches of buckets that are served the same way, one after the other, until the limit is reached. */
+  /** Stretches of buckets that are served the same way, one after the other, up to the limit. */
   async *#lines(asked: AskedRows): AsyncGenerator<RowPiece> {
     const { manifest, buckets, filters, request } = asked;
     let left = request.limit;
@@ -338,9 +337,7 @@ class ArchiveSource implements HistorySource {
     if (this.#parquetOf(asked).length > 0) yield* this.#formed(asked, this.#lineForm(asked));
   }
 
-  /**
-   * Lines rendered from Parquet; from the segments, as they came, where it turns out that every row passes the filters.
-   */
+  /** Lines rendered from Parquet, or the original ones from segments if every row turns out to pass the filters. */
   #lineForm(asked: AskedRows): ParquetForm {
     const { buckets, request } = asked;
     const all = buckets.every(isSorted) ? knownRows(buckets, request, undefined) : undefined;
@@ -402,7 +399,7 @@ class ArchiveSource implements HistorySource {
     });
   }
 
-  /** Rows within the bounds, and the times of the first and the last. */
+  /** The number of rows within the bounds, and the first and last time. */
   async #count(
     manifest: Manifest,
     name: TableName,
@@ -431,7 +428,7 @@ class ArchiveSource implements HistorySource {
     );
   }
 
-  /** The row hash of the rows counted within the bounds; undefined where they are not all served from Parquet. */
+  /** The row hash of the counted rows; undefined if they are not all served from Parquet. */
   async #rowHash(of: {
     manifest: Manifest;
     name: TableName;
@@ -461,10 +458,10 @@ class ArchiveSource implements HistorySource {
   }
 
   #openDuckDB(): Promise<OpenDuckDB> {
-    // whoever still asks must not open another one, which nobody would close
+    // late callers must not open another one, which nobody would close
     this.#closed.signal.throwIfAborted();
     const { memoryLimitMb = 256, threads = 2 } = this.#options;
-    // beside the system's temporary files: an archive may be read-only
+    // with the system's temporary files, because an archive may be read-only
     this.#duckdb ??= (async () => {
       const folder = await makeTemporaryFolder("source");
       try {
@@ -510,8 +507,8 @@ class ArchiveSource implements HistorySource {
   }
 
   /**
-   * The gateway's own version where every row that is served came under it; else one that follows from the segments,
-   * for a part of the run's rows is another thing than all of them.
+   * The gateway's own version if all served rows have it; otherwise one derived from the segments, because a part of
+   * the rows is not the same as all of them.
    */
   #versionOf(manifest: Manifest): string {
     const { final, storageVersion } = manifest.run;
@@ -531,7 +528,7 @@ class ArchiveSource implements HistorySource {
     return hash.digest("hex").slice(0, 16);
   }
 
-  /** Runs work on a generation's files. Throws as it does, or `history_query_failed` where a commit removed them. */
+  /** Runs work on a generation's files. Throws its errors, or `history_query_failed` if a commit removed files. */
   async #guarded<T>(manifest: Manifest, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -540,7 +537,7 @@ class ArchiveSource implements HistorySource {
     }
   }
 
-  /** The error as it is, or, where files of the generation have gone since, what that means. */
+  /** Explains the error if files of the generation were removed meanwhile; else returns it unchanged. */
   async #supersededGeneration(manifest: Manifest, thrown: unknown): Promise<unknown> {
     if (!(thrown instanceof RunvaultError) || thrown.code !== "archive_damaged") return thrown;
     const place = { instance: manifest.instanceId, run: manifest.runId };
@@ -552,13 +549,13 @@ class ArchiveSource implements HistorySource {
 }
 
 /**
- * The rows that a table of which nothing is proven has: those that its gateway counted. Who archives from here must see
- * that they are missing, where it could take the table for absent, or for whole.
+ * The number of rows of a table without anything proven: those that its gateway counted. Someone who archives from here
+ * must see that rows are missing, and must not take the table for absent or whole.
  */
 function rowsToBe({ certificate }: TableView, held: bigint): bigint {
   const counted = certificate?.gatewayRows ?? null;
   if (counted !== null) return BigInt(counted);
-  // how many nobody knows: one says that there are some
+  // the number is unknown: one says that there are some
   return held > 0n ? held : 1n;
 }
 
@@ -580,7 +577,7 @@ function isOpen({ from, to }: TimeBounds): boolean {
   return from === undefined && to === undefined;
 }
 
-/** Neighbouring buckets that are served the same way: from segments where these are sorted and nothing filters. */
+/** Adjacent buckets that are served the same way: from segments if these are sorted and there is no filter. */
 function stretchesOf(
   buckets: readonly TableBucket[],
   filtered: boolean,

@@ -5,9 +5,8 @@ import { everyFile, type ManifestFile } from "../manifest/manifest-files.ts";
 import { WholeFiles } from "./whole-files.ts";
 
 /**
- * The files of a committed run that are missing, have another size, or were found to have other bytes by whoever read
- * them last: what a job has to make anew. Files that nobody read since they changed are not among them: only `verify`
- * reads every byte.
+ * The committed files of a run that are missing, have another size, or had wrong bytes when last read: a job must make
+ * them again. Files changed but not read since are not included: only `verify` reads every byte.
  */
 export async function lostFiles(
   archive: Pick<Archive, "layout" | "store">,
@@ -22,7 +21,7 @@ export function namesOf(files: readonly ManifestFile[]): ReadonlySet<string> {
   return new Set(files.map(({ file }) => file));
 }
 
-/** Those of the files that are of one of these tables, or documents of the run. */
+/** The files of one of these tables, and documents of the run. */
 export function concerning(
   files: readonly ManifestFile[],
   tables: readonly { readonly name: TableName }[],

@@ -1,12 +1,12 @@
-/** What may be read ahead of its use; several iterations may share one. */
+/** A limit on reading in advance; several iterations may share one. */
 export interface AheadBudget {
   left: number;
 }
 
 /**
- * The results of `read` over the items, in their order, the next ones being read while one is used. One item is always
- * under way or held, and as many more as the budget has room for what they weigh. Waits for those under way when the reader leaves early, so that
- * nothing is still being read once the iteration has ended.
+ * The results of `read` over the items, in order, reading the next ones while one is used. At least one item is always
+ * being read or held, and as many more as the budget allows by their weight. If the caller leaves early, waits for
+ * reads in progress, so none continues after the iteration.
  */
 export async function* readAhead<Item, Result>(
   items: readonly Item[],
@@ -23,7 +23,7 @@ export async function* readAhead<Item, Result>(
         const charged = ahead.length === 0 ? 0 : weigh(item);
         if (charged > budget.left) break;
         const result = read(item);
-        // whoever takes it sees the failure; a reader that leaves early never does
+        // the consumer sees the failure; one that leaves early never does
         result.catch(() => undefined);
         ahead.push({ item, charged, result });
         budget.left -= charged;

@@ -3,13 +3,14 @@ import type { Layout } from "../layout.ts";
 import { lockFile } from "../lock.ts";
 
 /**
- * Has commits and garbage collection leave every file that a manifest names from here on, until it is disposed of: a lock of
- * this reader's own, whose name says when the reader began. Taken ahead of the first look at a manifest. A killed reader leaves
- * a file that nobody holds. Where no lock can be had, in an archive that is read-only or whose file system has none, the
- * reader reads without: what a commit replaces stays for an hour, and garbage collection has its own grace.
+ * Keeps every file of current and later manifests from being removed by commits and garbage collection until disposed:
+ * a lock with this reader's own file, whose name has the reader's start time. Take it before reading any manifest. A
+ * killed reader leaves a file that nobody holds. If locks are impossible, because the archive is read-only or its file
+ * system has none, the reader works without one: replaced files stay for an hour, and garbage collection has its own
+ * grace period.
  */
 export async function holdForReading(layout: Layout): Promise<AsyncDisposable> {
-  // ahead of the lock: the reader looks at manifests once it has it
+  // before the lock: the reader looks at manifests once it has it
   const file = layout.readingFile(Date.now(), `${process.pid}-${++begun}`);
   try {
     const lock = await lockFile(layout, file, "reads this archive", {});
@@ -25,12 +26,12 @@ export async function holdForReading(layout: Layout): Promise<AsyncDisposable> {
 }
 let begun = 0;
 
-/** For how long readers join one that has begun, and for how long, at least, each is held from then on. */
+/** How long other readers may join a reading, and how long it is then held at least. */
 const joinableMs = 5_000;
 
 /**
- * The many short readings of one server: those that begin within a few seconds share a lock, for to take one costs more
- * than many an answer.
+ * Combines the many short readings of a server: those that begin within a few seconds share a lock, because taking one
+ * costs more than many an answer.
  */
 export class Readings implements AsyncDisposable {
   readonly #layout: Layout;
@@ -41,7 +42,7 @@ export class Readings implements AsyncDisposable {
     this.#layout = layout;
   }
 
-  /** Held for some seconds in any case, for whoever is to begin with the rows, and then as long as somebody holds it. */
+  /** Held for some seconds in any case, until rows begin, and then as long as somebody holds it. */
   async join(): Promise<Reading> {
     this.#joinable ??= this.#begin();
     return await this.#joinable;
@@ -79,14 +80,14 @@ export class Readings implements AsyncDisposable {
 export class Reading {
   readonly #lock: AsyncDisposable;
   #readers = 1;
-  /** Until it is given back, where that has begun. */
+  /** Resolves when it has been released, if that has begun. */
   left: Promise<void> = Promise.resolve();
 
   constructor(lock: AsyncDisposable) {
     this.#lock = lock;
   }
 
-  /** Keeps the lock until it is disposed of. */
+  /** Keeps the lock until disposed. */
   hold(): Disposable {
     if (this.#readers === 0) return { [Symbol.dispose]: () => {} };
     this.#readers += 1;
@@ -96,7 +97,7 @@ export class Reading {
   leave(): void {
     this.#readers -= 1;
     if (this.#readers > 0) return;
-    // what is left of the file is garbage, and collected as such
+    // a leftover file is collected as garbage
     this.left = Promise.resolve(this.#lock[Symbol.asyncDispose]()).catch(() => {});
   }
 }

@@ -4,15 +4,12 @@ import type { Store } from "../storage/store.ts";
 import { readSegment } from "../write/segment.ts";
 
 /**
- * Texts of segments for all readers of an archive. What one of them reads, another that wants it gets too, and the last
- * ones are kept: a reader of ten rows needs a whole segment decompressed, and mostly comes again for the next ten.
+ * Segment texts shared by all readers of an archive. Simultaneous readers share a decompression, and recent texts are
+ * kept: a reader of ten rows needs a whole segment, and usually comes back for the next ten.
  */
 export class SegmentCache {
   readonly #store: Store;
-  /**
-   * By SHA-256. A run that is removed and archived again has files of the same names, so a name does not stand for its
-   * bytes.
-   */
+  /** By SHA-256: a run that is removed and archived again has files with the same names but other bytes. */
   readonly #kept: LRUCache<string, Promise<Buffer>>;
 
   /** Keeps texts of `mostBytes` in all. */
@@ -21,7 +18,7 @@ export class SegmentCache {
     this.#kept = new LRUCache({ maxSize: Math.max(1, mostBytes) });
   }
 
-  /** As `readSegment`; the text is shared, and not to be written to. */
+  /** Like `readSegment`; the text is shared and must not be changed. */
   async read(key: string, segment: Segment): Promise<Buffer> {
     const { sha256 } = segment;
     const known = this.#kept.get(sha256);

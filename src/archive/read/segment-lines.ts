@@ -6,15 +6,15 @@ import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
 const lineFeed = 10;
 const quote = 34;
 
-/** Where lines of a segment's text begin and end, in bytes, and how many they are. */
+/** A range of lines in a segment's text, in bytes, and their number. */
 export interface LineSpan {
   readonly start: number;
-  /** Behind the last line's end. */
+  /** After the last line's end. */
   readonly end: number;
   readonly rows: number;
 }
 
-/** The lines of a sorted segment's text within the bounds, found without reading the others. */
+/** The lines of a sorted segment's text within the bounds, found by binary search. */
 export function linesWithin(text: Buffer, run: RunRef, { from, to }: TimeBounds): LineSpan {
   const heads = lineHeads(run);
   const start = from === undefined ? 0 : firstLineAt(text, heads, from, 0);
@@ -22,7 +22,7 @@ export function linesWithin(text: Buffer, run: RunRef, { from, to }: TimeBounds)
   return { start, end, rows: countLineEnds(text, start, end) };
 }
 
-/** Where the first `rows` lines from `start` on end; the text's end where it has fewer. */
+/** Where the first `rows` lines from `start` end; the text's end if it has fewer. */
 export function endOfLines(text: Buffer, start: number, rows: number): number {
   let end = start;
   for (let row = 0; row < rows; row++) {
@@ -33,7 +33,7 @@ export function endOfLines(text: Buffer, start: number, rows: number): number {
   return end;
 }
 
-/** `ts_event` of the first and the last line of a span that is not empty. */
+/** `ts_event` of the first and last line of a non-empty span. */
 export function spanTimes(
   text: Buffer,
   run: RunRef,
@@ -46,7 +46,10 @@ export function spanTimes(
   };
 }
 
-/** The start of the first line, from the line at `least` on, whose `ts_event` is `time` or later; the text's end when there is none. */
+/**
+ * The start of the first line, from the line at `least`, whose `ts_event` is `time` or later; the text's end if there
+ * is none.
+ */
 function firstLineAt(text: Buffer, heads: LineHeads, time: Nanoseconds, least: number): number {
   let low = least;
   let high = text.byteLength;
@@ -59,7 +62,7 @@ function firstLineAt(text: Buffer, heads: LineHeads, time: Nanoseconds, least: n
   return low;
 }
 
-/** What stands at the beginning of canonical lines, ahead of and between the numbers of their keys. */
+/** What canonical lines begin with, before and between the numbers of their keys. */
 interface LineHeads {
   readonly beforeSeq: Buffer;
   readonly beforeTime: Buffer;
@@ -74,7 +77,7 @@ function timeOfLine(text: Buffer, heads: LineHeads, start: number, end: number):
   return canonicalTime(text, heads, start, end) ?? parsedTime(text, start, end);
 }
 
-/** Reads the time in place, where the line begins as the canonical line does. */
+/** Reads the time in place if the line begins like a canonical one. */
 function canonicalTime(
   text: Buffer,
   { beforeSeq, beforeTime }: LineHeads,
@@ -95,7 +98,7 @@ function parsedTime(text: Buffer, start: number, end: number): Nanoseconds {
     const { ts_event } = parseJson(text.toString("utf8", start, end)) as { ts_event?: unknown };
     if (typeof ts_event === "string") return BigInt(ts_event);
   } catch {
-    // said below: whatever is wrong with the line, it has no time
+    // reported below: whatever is wrong with the line, it has no time
   }
   throw new RunvaultError("archive_damaged", "a line of a segment has no ts_event");
 }

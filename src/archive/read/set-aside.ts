@@ -12,9 +12,9 @@ import type { Store } from "../storage/store.ts";
 export interface SetAside {
   /** What is wrong with it. */
   readonly reason: string;
-  /** The row as it came, in quotes, cut where it is long. */
+  /** The row as it came, quoted, shortened if long. */
   readonly row: string;
-  /** The file that has all of it, with others. */
+  /** The file with the complete row, among others. */
   readonly file: string;
 }
 
@@ -24,12 +24,10 @@ const recordSchema = z.looseObject({
   encoding: z.enum(["utf8", "base64"]).default("utf8"),
   foreign: z.boolean().default(false),
 });
-/** A row as quarantine has it. */
+/** A row in quarantine. */
 export type AsideRecord = Pick<z.output<typeof recordSchema>, "reason" | "raw" | "encoding" | "foreign">;
 
-/**
- * The first row in a table's quarantine; null where there is none, or none that can be read: `verify` tells of damage.
- */
+/** The first row in a table's quarantine; null if there is none, or it cannot be read: `verify` reports damage. */
 export async function exampleSetAside(
   { layout, store }: Pick<Archive, "layout" | "store">,
   run: RunRef,
@@ -44,7 +42,7 @@ export async function exampleSetAside(
   return { reason, row: shorten(raw), file: store.nameOf(key) };
 }
 
-/** The records of a quarantine file. Throws `archive_damaged` where they cannot be read. */
+/** The records of a quarantine file. Throws `archive_damaged` if they cannot be read. */
 export async function recordsAside(
   store: Store,
   key: string,
@@ -65,7 +63,7 @@ export async function recordsAside(
   }
 }
 
-/** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */
+/** The rows in a quarantine file, as they came; none if it cannot be read: `verify` reports damage. */
 export async function rowsSetAside(
   store: Store,
   key: string,
@@ -92,7 +90,7 @@ async function firstRecord(store: Store, key: string, { storedBytes }: Quarantin
   }
 }
 
-/** A line that JSON escapes throughout, and what stands around it. */
+/** The longest line with every character escaped in JSON, and what surrounds it. */
 const mostRecordLength = 6 * lineLimitBytes + 4096;
 
 function isUnreadable(error: unknown): boolean {

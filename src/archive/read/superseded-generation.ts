@@ -5,8 +5,8 @@ import type { Manifest } from "../manifest/manifest.ts";
 import { filesOf } from "../manifest/manifest-files.ts";
 
 /**
- * What it means that files of these manifests cannot be read: `history_query_failed`, worth a retry, where later
- * commits took files of one away; null where none did, and the archive has another fault.
+ * Explains unreadable files of these manifests: `history_query_failed`, worth a retry, if later commits removed them;
+ * null if none did, so the archive has another fault.
  */
 export async function supersededGeneration(
   archive: Pick<Archive, "layout" | "store" | "manifests">,
@@ -20,7 +20,7 @@ export async function supersededGeneration(
   for (const manifest of read) {
     const now = present.get(layout.manifestFile(manifest));
     if (now !== undefined && isDeepStrictEqual(now, manifest)) continue;
-    // removed and archived again: the names of files began anew, too
+    // removed and archived again: its file names started over
     const isAnew = now !== undefined && now.generation <= manifest.generation;
     const kept = now === undefined ? new Set<string>() : filesOf(now).data;
     for (const name of await store.names(layout.committedKey(manifest, "data")))

@@ -8,11 +8,11 @@ import { type AheadBudget, readAhead } from "./read-ahead.ts";
 import type { SegmentCache } from "./segment-cache.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
 
-/** What a table of a run holds of one bucket. */
+/** What a run's table has in one bucket. */
 export interface TableBucket {
   /** Those with rows, in order of their windows. */
   readonly segments: readonly Segment[];
-  /** By their first rows; several where some rows are proven and others are not. */
+  /** By their first rows; several if some rows are proven and others are not. */
   readonly parquet: readonly ParquetFile[];
   readonly rows: number;
 }
@@ -40,7 +40,7 @@ function sumRows(files: readonly { readonly rows: number }[]): number {
   return files.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-/** False where rows are not in key order over the bucket's segments, but are in its Parquet. */
+/** False if rows are not in key order in the bucket's segments; in its Parquet they are. */
 export function isSorted({ segments }: TableBucket): boolean {
   return segments.every(({ sorted }) => sorted);
 }
@@ -51,13 +51,13 @@ export interface WantedLines {
   readonly limit: number | undefined;
   readonly signal: AbortSignal | undefined;
   readonly texts: SegmentCache;
-  /** Bytes of text that may be decompressed ahead of the readers. */
+  /** Limits text decompressed in advance of the readers. */
   readonly ahead: AheadBudget;
 }
 
 /**
  * The lines of sorted buckets within the bounds, a segment at a time, as they came from the gateway; only segments at
- * the edges are looked into. Throws `archive_damaged` where a segment is not what was committed.
+ * the edges are searched. Throws `archive_damaged` if a segment is not as committed.
  */
 export async function* segmentLines(
   keyOf: (segment: Segment) => string,
@@ -84,8 +84,8 @@ export async function* segmentLines(
 }
 
 /**
- * Rows that sorted or unsorted buckets give within bounds and limit, where the windows of their segments alone tell;
- * undefined where a segment would have to be read.
+ * Number of rows within bounds and limit, if the segments' windows alone show it; undefined if a segment would have to
+ * be read.
  */
 export function knownRows(
   buckets: readonly TableBucket[],
@@ -102,7 +102,7 @@ export function knownRows(
   return isExact ? rows : undefined;
 }
 
-/** Bytes of lines that sorted buckets give, where the windows of their segments alone tell. */
+/** Bytes of lines of sorted buckets, if the segments' windows alone show it. */
 export function knownBytes(
   buckets: readonly TableBucket[],
   bounds: TimeBounds,
@@ -114,7 +114,7 @@ export function knownBytes(
   return rows > (limit ?? rows) ? undefined : inside.reduce((sum, segment) => sum + segment.bytes, 0);
 }
 
-/** The segment whose text is, from its first line to its last, all there is within bounds and limit. */
+/** The single segment whose whole text is the answer within bounds and limit. */
 export function wholeSegment(
   buckets: readonly TableBucket[],
   bounds: TimeBounds,
@@ -127,7 +127,7 @@ export function wholeSegment(
   return isWhole && buckets.every(isSorted) ? segment : undefined;
 }
 
-/** The segments that a limit can reach: nothing behind them needs to be read ahead. */
+/** The segments within a limit: later ones need not be read in advance. */
 function firstWithRows(
   segments: readonly Segment[],
   bounds: TimeBounds,
@@ -143,9 +143,9 @@ function firstWithRows(
 }
 
 /**
- * Rows of the buckets within the bounds, with the times of the first and the last. Buckets that lie within are counted
- * by what the manifest says of them; of the others only the segments at the edges are read. `linesOf` gives the lines
- * within the bounds of a bucket that is not sorted, in key order.
+ * Rows of the buckets within the bounds, with the first and last time. Buckets inside are counted from the manifest; in
+ * others only segments at the edges are read. `linesOf` returns an unsorted bucket's lines within the bounds, in key
+ * order.
  */
 export async function countRows(
   keyOf: (segment: Segment) => string,
@@ -191,7 +191,9 @@ interface Counted {
   readonly last?: bigint | undefined;
 }
 
-/** Counts the rows of sorted segments; reads those at the edges of the bounds, and the first and last with rows in them. */
+/**
+ * Counts the rows of sorted segments; reads those at the edges of the bounds, and the first and last that have rows.
+ */
 async function countSegments(
   keyOf: (segment: Segment) => string,
   run: RunRef,

@@ -15,16 +15,16 @@ import { makeRealFolder } from "../storage/real-folder.ts";
 import { sizesBelow } from "../storage/sizes-below.ts";
 import type { Store, StoredObject } from "../storage/store.ts";
 
-/** A file as the manifest of its run promises it. No two files of a run share a name. */
+/** A file in its run's manifest. No two files of a run share a name. */
 export interface CommittedFile {
-  /** Where the run has it: among its committed files, or among the rows set aside. */
+  /** Its folder: committed files, or rows set aside. */
   readonly folder: "data" | "quarantine";
   readonly file: string;
   readonly storedBytes: number;
   readonly sha256: string;
 }
 
-/** What to do about a committed file that is missing, or not what was committed. */
+/** What to do about a committed file that is missing or has changed. */
 export const damagedHint =
   "Run `runvault verify --repair` on the run: it rebuilds Parquet from segments, and says what to archive again.";
 
@@ -33,10 +33,10 @@ export function inData(files: readonly Omit<CommittedFile, "folder">[]): Committ
   return files.map(({ file, storedBytes, sha256 }) => ({ folder: "data", file, storedBytes, sha256 }));
 }
 
-/** What is wrong with a file, or in the way of its folder; null where nothing is. */
+/** What is wrong with a file or its folder; null if nothing is. */
 type Fault = string | RunvaultError | null;
 
-/** The hash of a file, and the mark that the file had then. */
+/** The hash of a file, and the file's mark at that time. */
 interface Seen {
   readonly mark: string;
   readonly sha256: string;
@@ -47,25 +47,25 @@ const cacheSchema = z.strictObject({
   files: z.record(z.string(), z.strictObject({ mark: z.string(), sha256: z.string() })),
 });
 
-/** Files looked at at once: enough to keep the disk busy while one is hashed. */
+/** Files examined at once: enough to keep the disk busy while one is hashed. */
 const atOnce = 4;
 
 /**
- * A write within the same tick of the file system's clock leaves a file's mark as it was: younger files are not
+ * A write within the same tick of the file system's clock does not change a file's mark: younger files are not
  * remembered.
  */
 const tickNs = 100_000_000n;
 
 /**
- * Sees to it that committed files are what was committed before their rows are used: a Parquet page that DuckDB wrote
- * has no checksum, so that flipped bytes give wrong numbers without a word. Each file is hashed once, and again when
- * its inode, size, mtime or ctime is another. What was found is remembered here and, where the archive can be written,
- * in `cache/`, for the next command. `verify` goes by none of this.
+ * Checks committed files before their rows are used: DuckDB's Parquet pages have no checksum, so flipped bytes would
+ * silently give wrong numbers. Each file is hashed once, and again when its inode, size, mtime or ctime changes.
+ * Results are remembered here and, if the archive is writable, in `cache/` for the next command. `verify` uses none of
+ * this.
  */
 export class WholeFiles {
   readonly #layout: Layout;
   readonly #store: Store;
-  /** By cache file, what is known of the files of a run. */
+  /** What is known about a run's files, by cache file. */
   readonly #known = new Map<string, Promise<Map<string, Seen>>>();
   readonly #queue = new PQueue({ concurrency: atOnce });
 
@@ -75,14 +75,14 @@ export class WholeFiles {
   }
 
   /**
-   * Throws `archive_damaged` with the first of these files that is missing or is not, byte for byte, what was
-   * committed; the signal's reason once it aborts.
+   * Throws `archive_damaged` with the first file that is missing or differs from what was committed; the signal's
+   * reason once it aborts.
    */
   async require(run: RunRef, files: readonly CommittedFile[], signal?: AbortSignal): Promise<void> {
     for (const [index, fault] of (await this.#faults(run, files, signal)).entries()) {
       if (fault === null) continue;
       const { instanceId: instance, runId } = run;
-      // what stands in the way of a folder is told as it is: no repair mends that
+      // a problem with the folder is reported as it is: no repair fixes that
       if (fault instanceof RunvaultError) throw fault.at({ instance, run: runId });
       throw new RunvaultError("archive_damaged", `a committed file is damaged: ${fault}`, {
         place: {
@@ -95,14 +95,15 @@ export class WholeFiles {
     }
   }
 
-  /** Those of the files that are missing, or are not what was committed; each is hashed, unless it was before. */
+  /** The files that are missing or have changed; each is hashed, unless it was before. */
   async damagedOf<File extends CommittedFile>(run: RunRef, files: readonly File[]): Promise<File[]> {
     const faults = await this.#faults(run, files, undefined);
     return files.filter((_, index) => faults[index] !== null);
   }
 
   /**
-   * Those that are missing, have another size, or were found to have other bytes: what shows without hashing the rest.
+   * The files that are missing, have another size, or were found damaged earlier: everything that shows without
+   * hashing.
    */
   async lostOf<File extends CommittedFile>(run: RunRef, files: readonly File[]): Promise<File[]> {
     const [known, sizes] = await Promise.all([this.#knownOf(run), this.#sizesOf(run, files)]);
@@ -114,14 +115,14 @@ export class WholeFiles {
     return suspects.length === 0 ? [] : await this.damagedOf(run, suspects);
   }
 
-  /** By key, the sizes of what is in the folders of these files. */
+  /** Sizes by key of everything in these files' folders. */
   async #sizesOf(run: RunRef, files: readonly CommittedFile[]): Promise<ReadonlyMap<string, number>> {
     const folders = [...new Set(files.map(({ folder }) => folder))];
     const sizes = folders.map(async (folder) => {
       try {
         return await sizesBelow(this.#store, this.#layout.committedKey(run, folder));
       } catch (error) {
-        // what stands in the way of the folder is told of each file
+        // each file reports a problem with its folder
         damageOf(error);
         return [];
       }
@@ -152,7 +153,7 @@ export class WholeFiles {
     });
   }
 
-  /** What is wrong with a file, null where it is as promised; and what is to be remembered of it, where that is new. */
+  /** What is wrong with a file, null if nothing; and what to remember about it, if that is new. */
   async #look(
     run: RunRef,
     file: CommittedFile,
@@ -162,7 +163,7 @@ export class WholeFiles {
     const { fault, object } = await this.#found(run, file);
     if (object === undefined) return { fault };
     const mark = object.token;
-    // what is remembered as damaged is looked at again: the memory, too, may be
+    // a remembered fault is checked again, because the memory may be damaged too
     if (known?.mark === mark && known.sha256 === file.sha256) return { fault: null };
     const sha256 = await this.#hashOf(object.key, file, signal);
     if (sha256 === null) return { fault: "it is missing" };
@@ -177,8 +178,8 @@ export class WholeFiles {
   }
 
   /**
-   * The object of a file, and what shows without reading it: that it is missing, is no file, has another size, or that
-   * something, as a link is, stands in the way of its folder.
+   * The object of a file, and faults that show without reading it: missing, not a file, another size, or something such
+   * as a link in its folder's path.
    */
   async #found(
     run: RunRef,
@@ -201,7 +202,7 @@ export class WholeFiles {
     return { fault: `it has ${object.size} bytes, but the manifest says ${storedBytes}` };
   }
 
-  /** SHA-256 of a file; null where there is none. */
+  /** SHA-256 of a file; null if there is none. */
   async #hashOf(
     key: string,
     { storedBytes }: CommittedFile,
@@ -223,7 +224,7 @@ export class WholeFiles {
     return known;
   }
 
-  /** Two processes may do so at once: what one of them loses is only hashed again. */
+  /** Two processes may do so at once; what one of them loses is merely hashed again. */
   async #remember(run: RunRef, known: Map<string, Seen>): Promise<void> {
     const file = this.#layout.cacheFile(run);
     try {
@@ -239,12 +240,12 @@ export class WholeFiles {
       const { file: mode } = await permissionsAt(this.#layout, file);
       await replaceUnsynced(file, Buffer.from(`${text}\n`), mode);
     } catch {
-      // a read-only archive, a full disk, a link in the cache's place: then this process alone remembers
+      // a read-only archive, a full disk, or a link in the cache's place: only this process remembers
     }
   }
 }
 
-/** What a cache file says; nothing where there is none, or it is not as it was written. */
+/** The contents of a cache file; empty if there is none, or it is damaged. */
 async function readCache(layout: Layout, file: string): Promise<Map<string, Seen>> {
   try {
     const text = await readArchiveText(layout, file, mostBytes.cache);
@@ -255,7 +256,7 @@ async function readCache(layout: Layout, file: string): Promise<Map<string, Seen
   }
 }
 
-/** Whether a file was left alone for long enough that a write from now on shows in its mark. */
+/** Whether a file is old enough that any new write will change its mark. */
 function isSettled({ modifiedAt }: StoredObject): boolean {
   return BigInt(Date.now()) * 1_000_000n - modifiedAt > tickNs;
 }

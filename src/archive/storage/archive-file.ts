@@ -10,14 +10,14 @@ import { misplaced, requireRealFile, requireRealFolder } from "./real-folder.ts"
 const mib = 1024 * 1024;
 
 /**
- * Most bytes of the files that no manifest gives a size of, and of documents, whose manifest may have been written by
- * anybody: larger ones are none of ours, and are not read.
+ * Most bytes of files whose size no manifest gives, and of documents, whose manifest may be forged: larger ones are not
+ * ours and are not read.
  */
 export const mostBytes = {
-  /** A thousand million rows make 16 MB of one. */
+  /** One for a thousand million rows has 16 MB. */
   manifest: 256 * mib,
   archive: 4 * mib,
-  /** 16 MiB are taken from a gateway; as JSON, what comes over RPC is some times as much. */
+  /** At most 16 MiB come from a gateway; RPC documents grow several times as JSON. */
   document: 128 * mib,
   sources: 64 * mib,
   journal: 256 * mib,
@@ -28,32 +28,31 @@ export const mostBytes = {
   cache: 16 * mib,
 } as const;
 
-/** A file that is open for reading; whoever opened it closes it. */
+/** A file open for reading; the opener closes it. */
 export interface OpenedFile {
   readonly handle: FileHandle;
-  /** Its real size in bytes, which is within what was allowed. */
+  /** Its real size in bytes, within the limit. */
   readonly size: number;
 }
 
 /**
- * Opens a file of an archive for reading: the only way in which one is opened. What is not a regular file below real
- * folders of the archive is never read: no symbolic link, whatever it points to, no FIFO, which would be waited for
- * without end, no device, socket or folder. Throws `archive_damaged` for these, for a folder on the path that is a link, and
- * for more than `most` bytes; ENOENT as the system does.
+ * Opens a file of an archive for reading; the only way to do so. Nothing but regular files below real folders is ever
+ * read: no symbolic links, no FIFOs, which would block, no devices, sockets or folders. Throws `archive_damaged` for
+ * those, for a linked folder in the path, and for more than `most` bytes; ENOENT as the system does.
  */
 export async function openArchiveFile(layout: Layout, file: string, most: number): Promise<OpenedFile> {
   await requireRealFolder(layout, dirname(file));
   return await openRegularFile(file, most);
 }
 
-/** The same for a path whose folders were looked at before. */
+/** The same for a path whose folders were already checked. */
 export async function openRegularFile(file: string, most: number): Promise<OpenedFile> {
   let handle: FileHandle;
   try {
     handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if (isMissing(error)) throw error;
-    // links and sockets cannot be opened so, and the system's words do not say that it is one
+    // opening links and sockets fails, but the system's error does not say what they are
     await requireRealFile(file);
     throw RunvaultError.from(error, { place: { file } });
   }
@@ -73,7 +72,7 @@ export async function readArchiveFile(layout: Layout, file: string, most: number
   return await readOpened(await openArchiveFile(layout, file, most), file);
 }
 
-/** The bytes of a file that is open, or those of a span; closes it. Fewer where it is cut meanwhile. */
+/** The bytes of an open file, or of a part; closes it. Fewer if it is truncated meanwhile. */
 export async function readOpened(
   { handle, size }: OpenedFile,
   file: string,
@@ -85,7 +84,7 @@ export async function readOpened(
     let read = 0;
     while (read < bytes.byteLength) {
       const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, start + read);
-      // cut since it was opened
+      // truncated since it was opened
       if (bytesRead === 0) break;
       read += bytesRead;
     }
@@ -97,7 +96,7 @@ export async function readOpened(
   }
 }
 
-/** The text of a file of an archive; null where there is none. Throws as `openArchiveFile`. */
+/** The text of a file of an archive; null if there is none. Throws as `openArchiveFile`. */
 export async function readArchiveText(layout: Layout, file: string, most: number): Promise<string | null> {
   try {
     return (await readArchiveFile(layout, file, most)).toString("utf8");

@@ -13,8 +13,8 @@ export async function hashFile(file: string): Promise<HashedFile> {
 }
 
 /**
- * The same of an object, of which no more than `most` bytes are read. Throws the signal's reason once it aborts, and
- * ENOENT where there is none.
+ * The same for an object, reading at most `most` bytes. Throws the signal's reason once it aborts, and ENOENT if there
+ * is none.
  */
 export async function hashObject(
   store: Store,
@@ -37,7 +37,7 @@ async function hashOpened(
     while (read < size) {
       signal?.throwIfAborted();
       const { bytesRead } = await handle.read(piece, 0, Math.min(piece.byteLength, size - read), read);
-      // cut since it was opened
+      // truncated since it was opened
       if (bytesRead === 0) break;
       hash.update(piece.subarray(0, bytesRead));
       read += bytesRead;

@@ -19,13 +19,13 @@ import { permissionsAt } from "./permissions.ts";
 import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "./real-folder.ts";
 import type { Body, ByteSpan, NewObject, Store, StoredObject } from "./store.ts";
 
-/** The files of an archive in its folder. Keys are paths below it; only regular files in real folders are objects. */
+/** An archive's files in its folder. Keys are relative paths; only regular files in real folders are objects. */
 export class FolderStore implements Store {
   readonly #layout: Layout;
   readonly #root: string;
   #realRoot: string | undefined;
 
-  /** `root` is the archive's folder, or that of its work outside of it. */
+  /** `root` is the archive's folder, or its external scratch folder. */
   constructor(layout: Layout, root = layout.dir) {
     this.#layout = layout;
     this.#root = root;
@@ -54,7 +54,7 @@ export class FolderStore implements Store {
     const names = await this.names(prefix);
     for (let at = 0; at < names.length; at += atOnce) {
       const some = names.slice(at, at + atOnce);
-      // the folder was looked at with its names
+      // the folder was checked when its names were read
       const found = await Promise.all(some.map((name) => this.#objectIn(prefix, name)));
       for (const [index, name] of some.entries()) {
         if (name.endsWith("/")) yield* this.list(`${prefix}${name}`);
@@ -67,7 +67,7 @@ export class FolderStore implements Store {
     const folder = prefix === "" ? this.#root : this.#path(prefix.replace(/\/$/, ""));
     if (!(await requireRealFolder(this.#layout, folder))) return [];
     const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
-      // removed since it was looked at
+      // removed since it was listed
       if (isMissing(error)) return [];
       throw RunvaultError.from(error, { place: { file: folder } });
     });
@@ -84,7 +84,7 @@ export class FolderStore implements Store {
     return await tokenAt(path);
   }
 
-  /** One look at a folder and one sync of it, whatever the number of its files. */
+  /** Checks and syncs a folder once, whatever the number of its files. */
   async putAllIfAbsent(objects: Iterable<NewObject>): Promise<string[]> {
     const folders = new Map<string, { readonly mode: number; readonly names: ReadonlySet<string> }>();
     const taken: string[] = [];
@@ -111,13 +111,13 @@ export class FolderStore implements Store {
     written?: () => void,
   ): Promise<string | null> {
     const path = this.#path(key);
-    // whoever replaces holds the run's lock, or the archive's: nobody comes between this look and the rename
+    // the caller holds the run's or archive's lock: nobody interferes between this check and the rename
     if ((await this.head(key))?.token !== token) return null;
     await replaceFile(path, body, (await permissionsAt(this.#layout, path)).file, written);
     return await tokenAt(path);
   }
 
-  /** Of a symbolic link the link goes. Folders that are empty then go, too, but for the archive's own. */
+  /** Removes a symbolic link itself. Then removes empty folders, except the archive's own. */
   async remove(keys: readonly string[]): Promise<void> {
     const folders = new Set<string>();
     for (const key of keys) {
@@ -143,19 +143,19 @@ export class FolderStore implements Store {
     return this.#path(key);
   }
 
-  /** As `requireRealFolder` of a file's folder, in one call of the system where nothing is wrong. */
+  /** Checks a file's folder like `requireRealFolder`, with one system call if nothing is wrong. */
   async #isInside(path: string): Promise<boolean> {
     const folder = dirname(path);
     try {
       this.#realRoot ??= await realpath(this.#root);
       if ((await realpath(folder)) === join(this.#realRoot, relative(this.#root, folder))) return true;
     } catch {
-      // looked at part by part, what is wrong shows
+      // checking each part shows what is wrong
     }
     return await requireRealFolder(this.#layout, folder);
   }
 
-  /** Syncs a folder, or, where another job has emptied and removed it, the one above that no longer has its name. */
+  /** Syncs a folder or, if another job has emptied and removed it, its nearest remaining parent. */
   async #syncStanding(folder: string): Promise<void> {
     try {
       await syncFolder(folder);
@@ -165,7 +165,7 @@ export class FolderStore implements Store {
     }
   }
 
-  /** Makes a folder where it is missing, and gives the permissions of files in it. */
+  /** Creates a folder if missing, and returns the permissions for files in it. */
   async #makeFolder(folder: string): Promise<number> {
     await makeRealFolder(this.#layout, folder);
     return (await permissionsAt(this.#layout, folder)).file;
@@ -174,18 +174,18 @@ export class FolderStore implements Store {
   async #objectIn(prefix: string, name: string): Promise<StoredObject | null> {
     if (name.endsWith("/") || asideOwner(name) !== null) return null;
     const key = `${prefix}${name}`;
-    // null where it was removed since the folder was read
+    // null if it was removed since the folder was read
     const found = await lstatExactly(this.#path(key));
     return found?.isFile() ? storedObject(key, found) : null;
   }
 
-  /** A file under a name that nobody else gives one to meanwhile. */
+  /** Moves a file to a name that nobody else uses meanwhile. */
   async #move(path: string, body: Body, mode: number): Promise<void> {
     const from = body instanceof Uint8Array ? await writeAside(path, body, mode) : body.syncedFile;
     await moveFile(from, path, mode);
   }
 
-  /** False where something has the name already, whoever was first: where the file system has links, nobody comes between. */
+  /** False if the name is taken; on file systems with hard links this is atomic. */
   async #create(path: string, body: Body, mode: number, written?: () => void): Promise<boolean> {
     const isBytes = body instanceof Uint8Array;
     const from = isBytes ? await writeAside(path, body, mode) : body.syncedFile;
@@ -209,10 +209,10 @@ export class FolderStore implements Store {
   }
 }
 
-/** Names of a folder that are looked at at once. */
+/** Names of a folder that are examined at once. */
 const atOnce = 64;
 
-/** Gives a file this name, and may leave it its own; false where something has the name. */
+/** Gives a file this name, and may leave its old one; false if the name is taken. */
 async function linkOrMove(file: string, path: string): Promise<boolean> {
   try {
     await link(file, path);
@@ -237,18 +237,18 @@ async function lstatExactly(path: string): Promise<BigIntStats | null> {
 
 function storedObject(key: string, found: BigIntStats): StoredObject {
   const { size, mtimeNs, ctimeNs } = found;
-  // anybody may set the one
+  // mtime can be set by anyone
   const modifiedAt = mtimeNs > ctimeNs ? mtimeNs : ctimeNs;
   return { key, size: Number(size), modifiedAt, token: tokenOf(found) };
 }
 
-/** Null where the file was removed meanwhile. */
+/** Null if the file was removed meanwhile. */
 async function tokenAt(path: string): Promise<string | null> {
   const found = await lstatExactly(path);
   return found === null ? null : tokenOf(found);
 }
 
-/** Tells a file from the one that replaces it, and from itself after a write. */
+/** Distinguishes a file from its replacement, and from itself after a write. */
 function tokenOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }

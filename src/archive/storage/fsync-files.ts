@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../../model/error.ts";
 import { tolerated } from "../../model/make-folder.ts";
 
-/** Writes all bytes to a new file with these permissions, and has the disk keep them. */
+/** Writes all bytes to a new file with these permissions, and syncs it to disk. */
 export async function writeSynced(
   file: string,
   bytes: Uint8Array | readonly Uint8Array[],
@@ -22,8 +22,8 @@ export async function writeSynced(
 }
 
 /**
- * Replaces `file` as a whole: written aside, synced, renamed over, the folder synced. A reader sees old or new. Its folder
- * has to be there.
+ * Replaces `file` as a whole: written aside, synced, renamed, the folder synced. A reader sees the old or the new one.
+ * Its folder must exist.
  */
 export async function replaceFile(
   file: string,
@@ -43,7 +43,7 @@ export async function replaceFile(
   await syncFolder(dirname(file));
 }
 
-/** The same for what may be lost: a reader sees old or new, and after a loss of power perhaps neither. */
+/** The same for expendable files: a reader sees the old or the new one, and after a power cut perhaps neither. */
 export async function replaceUnsynced(file: string, bytes: Uint8Array, mode: number): Promise<void> {
   const aside = asideOf(file);
   try {
@@ -56,19 +56,19 @@ export async function replaceUnsynced(file: string, bytes: Uint8Array, mode: num
   }
 }
 
-/** Writes bytes to a hidden name beside a file, and has the disk keep them. Gives the name, which the caller removes. */
+/** Writes bytes to a hidden name next to a file, and syncs them. Returns the name, which the caller removes. */
 export async function writeAside(file: string, bytes: Uint8Array, mode: number): Promise<string> {
   const aside = asideOf(file);
   await writeSynced(aside, bytes, mode);
   return aside;
 }
 
-/** Sets the permissions of a file, where the file system has any. */
+/** Sets a file's permissions, if the file system has any. */
 export async function setFileBits(file: string, mode: number): Promise<void> {
   await tolerated(chmod(file, mode));
 }
 
-/** Removes what kills left of earlier attempts to replace a file. Only where no other writer may be at it. */
+/** Removes leftovers of killed attempts to replace a file. Only if no other writer may be active. */
 export async function removeAsides(file: string): Promise<void> {
   const folder = dirname(file);
   for (const name of await readdir(folder)) {
@@ -76,7 +76,7 @@ export async function removeAsides(file: string): Promise<void> {
   }
 }
 
-/** Size of a file in bytes, of a link its own; null where there is none. */
+/** Size of a file in bytes, of a link itself; null if there is none. */
 export async function sizeOf(file: string): Promise<number | null> {
   try {
     return (await lstat(file)).size;
@@ -86,18 +86,18 @@ export async function sizeOf(file: string): Promise<number | null> {
   }
 }
 
-/** A hidden name beside a file, no other writer's. */
+/** A hidden name next to a file, unique to this writer. */
 function asideOf(file: string): string {
   return join(dirname(file), `.${basename(file)}.${process.pid}-${++asides}.part`);
 }
 let asides = 0;
 
-/** The name of the file that one under this name was to replace; null for any other name. */
+/** The file that this temporary name was to replace; null for any other name. */
 export function asideOwner(name: string): string | null {
   return /^\.(.+)\.\d+-\d+\.part$/.exec(name)?.[1] ?? null;
 }
 
-/** A second name for a file, or a copy where the file system has no hard links. Fails where the name is taken. */
+/** A second name for a file, or a copy if the file system has no hard links. Fails if the name is taken. */
 export async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
@@ -112,7 +112,7 @@ export function hasNoLinks(error: unknown): boolean {
   return withoutLinks.has((error as NodeJS.ErrnoException | null)?.code);
 }
 
-/** What file systems say that have no hard links, or none left for this file. */
+/** Errors of file systems without hard links, or with none left for this file. */
 const withoutLinks: ReadonlySet<string | undefined> = new Set([
   "EPERM",
   "EXDEV",
@@ -123,8 +123,8 @@ const withoutLinks: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * Moves a file to another folder, with these permissions where they are given. Where that is on another file system, a copy takes its place, by
- * a rename, once it is on disk, and the file itself stays: false. The names in the folder last once it is synced.
+ * Moves a file to another folder, with these permissions if given. Across file systems a synced copy is renamed into
+ * place and the original stays: false. The names are durable once the folder is synced.
  */
 export async function moveFile(from: string, to: string, mode?: number): Promise<boolean> {
   if (mode !== undefined) await setFileBits(from, mode);
@@ -146,13 +146,13 @@ export async function moveFile(from: string, to: string, mode?: number): Promise
   return false;
 }
 
-/** Removes a folder where nothing is in it. */
+/** Removes a folder if it is empty. */
 export async function removeIfEmpty(folder: string): Promise<void> {
   try {
     await rmdir(folder);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // by POSIX a folder that is not empty may be called either
+    // POSIX allows either code for a folder that is not empty
     if (code !== "ENOTEMPTY" && code !== "EEXIST" && !isMissing(error)) throw error;
   }
 }
@@ -163,7 +163,7 @@ export function isMissing(error: unknown): boolean {
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-/** Has the disk keep the names in a folder. */
+/** Syncs the names in a folder to disk. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, constants.O_RDONLY);
   try {
@@ -173,7 +173,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Has the disk keep a file that another writer (DuckDB) closed, with these permissions where they are given. */
+/** Syncs a file that another writer (DuckDB) closed, with these permissions if given. */
 export async function syncFile(file: string, mode?: number): Promise<void> {
   const handle = await open(file, "r+");
   try {

@@ -1,7 +1,7 @@
 import type { RunRef } from "../../model/source.ts";
 import type { Archive } from "../archive.ts";
 
-/** Paths on this machine of committed files of a run, in their order, for DuckDB. Throws ENOENT where one is missing. */
+/** Local paths of a run's committed files, in order, for DuckDB. Throws ENOENT if one is missing. */
 export async function localFiles(
   { layout, store }: Pick<Archive, "layout" | "store">,
   run: RunRef,

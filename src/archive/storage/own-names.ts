@@ -5,29 +5,29 @@ import { isBucketName } from "../bucket.ts";
 import { isJobName, isPathName, type Layout, recordOfName } from "../layout.ts";
 import { asideOwner } from "./fsync-files.ts";
 
-/** Whether a file's name is one that runvault itself gives in a certain folder. */
+/** Whether runvault itself gives such a name in a certain folder. */
 export type IsOwn = (name: string) => boolean;
 
-/** A segment, Parquet, quarantine file or document, as `RunJournal.nextName` names it. */
+/** A segment, Parquet, quarantine file or document, named by `RunJournal.nextName`. */
 const isWork: IsOwn = (name) =>
   /^[a-z_]+\.g\d+\.\d{6,}\.(?:ndjson\.zst|quarantine\.ndjson|remapped\.ndjson|parquet|json)$/.test(name);
 
-/** A bucket's link, or one on its way to a bucket's name. */
+/** A bucket's link, or a temporary name for one. */
 const isLinkedBucket: IsOwn = (name) =>
   (name.endsWith(".parquet") && isBucketName(name.slice(0, -".parquet".length))) ||
   /^\.\d+\.part$/.test(name);
 
-/** The names of files in a run's own folders. Nothing else there was made by runvault, and nothing else is removed. */
+/** The names of files in a run's own folders. runvault made nothing else there, and removes nothing else. */
 export const ownFiles = {
   data: replaced(isWork),
   quarantine: replaced(isWork),
   pending: replaced((name) => name === "journal.ndjson" || isWork(name)),
-  // DuckDB spills under names of this kind
+  // DuckDB's temporary files have such names
   staging: (name: string) => isWork(name) || name.startsWith("duckdb_temp_"),
   tables: isLinkedBucket,
 } satisfies Record<string, IsOwn>;
 
-/** The folders that are a run's alone, with the names that its files have there. */
+/** The folders that belong to one run alone, with the names of files there. */
 export function ownFoldersOf(
   layout: Layout,
   run: RunRef,
@@ -41,8 +41,8 @@ export function ownFoldersOf(
 }
 
 /**
- * The folders of work on a run that is not committed: those of this job, and, where they are in a scratch folder, those
- * in the archive, where a job without one may have been stopped.
+ * The folders of uncommitted work on a run: this job's and, if those are in a scratch folder, those in the archive,
+ * where a job without one may have been stopped.
  */
 export function workFoldersOf(
   layout: Layout,
@@ -68,7 +68,7 @@ export function foldersOf(layout: Layout, run: RunRef): string[] {
 /** What belongs in a folder of the archive. */
 export interface FolderShape {
   readonly isFile: IsOwn;
-  /** What belongs in the folder of this name; undefined where none belongs here. */
+  /** What belongs in the subfolder of this name; undefined if none does. */
   readonly folder: (name: string) => FolderShape | undefined;
 }
 
@@ -78,12 +78,12 @@ function files(isFile: IsOwn): FolderShape {
   return { isFile, folder: () => undefined };
 }
 
-/** One folder for each instance, named as ids are. */
+/** One folder per instance, named after its id. */
 function byInstance(shape: FolderShape, isFile: IsOwn = none): FolderShape {
   return { isFile, folder: (name) => (isPathName(name) ? shape : undefined) };
 }
 
-/** One folder for each instance, and in it one for each run. */
+/** One folder per instance with one folder per run. */
 function byRun(isFile: IsOwn): FolderShape {
   return byInstance(byInstance(files(isFile)));
 }
@@ -97,7 +97,7 @@ function each(names: readonly string[], shape: FolderShape): Record<string, Fold
   return Object.fromEntries(names.map((name) => [name, shape]));
 }
 
-/** A file of this kind, or one that is to replace it. */
+/** A file of this kind, or its temporary replacement. */
 function replaced(isFile: IsOwn): IsOwn {
   return (name) => isFile(asideOwner(name) ?? name);
 }
@@ -112,7 +112,7 @@ const tablesAside = named(
   ),
 );
 
-/** The archive from its root down: every name that runvault itself gives. */
+/** The whole archive from its root: every name that runvault gives. */
 export const archiveShape: FolderShape = named(
   {
     runs: perRun,

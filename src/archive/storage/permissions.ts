@@ -10,20 +10,20 @@ export interface Permissions {
 }
 
 /**
- * What is made at a path of an archive gets, whatever the process's umask. It follows the archive's root as it is now: an
- * archive whose root a group may read has files that the group may read. A scratch folder outside of it is its owner's
- * alone; so is what DuckDB spills in `staging/`, unless the group works on the archive together.
+ * Permissions for anything created in an archive, whatever the process's umask. They follow the archive's current root:
+ * if a group may read the root, it may read the files. An external scratch folder is private to its owner; so are
+ * DuckDB's temporary files in `staging/`, unless the group works on the archive together.
  */
 export async function permissionsAt(layout: Layout, path: string): Promise<Permissions> {
   if (layout.isScratch(path)) return { folder: privateFolder, file: privateFile };
   const root = (await stat(layout.dir)).mode & 0o777;
-  // its owner works in it, whatever the root says
+  // its owner works in it, whatever the root's mode
   const folder = root | 0o700;
   const isOpen = (root & 0o020) !== 0 || !isSpilledTo(layout, path);
   return { folder: isOpen ? folder : privateFolder, file: folder & 0o666 };
 }
 
-/** Whether a path is one of the folders in `staging/` that runs have, or in one. */
+/** Whether a path is in a run's folder in `staging/`, or is one. */
 function isSpilledTo(layout: Layout, path: string): boolean {
   const staging = `${layout.stagingRoot}${sep}`;
   return path.startsWith(staging) && path[staging.length] !== ".";

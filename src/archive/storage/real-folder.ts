@@ -10,26 +10,26 @@ import { foldersOf } from "./own-names.ts";
 import { permissionsAt } from "./permissions.ts";
 import { makeScratchArea } from "./scratch-area.ts";
 
-// Below an archive's root every part of a path has to be a real folder before anything is written, moved, linked or
-// removed there: through a symbolic link a job would work in a folder that is not the archive's, and delete in it. The
-// root itself, and what is above it, may be links: an archive on another disk is reached that way.
+// Below an archive's root every part of a path must be a real folder before anything is written, moved, linked or
+// removed there: through a symbolic link, a job would work in a foreign folder, and delete in it. The root itself, and
+// its parents, may be links: an archive on another disk is reached that way.
 //
-// A run's folders are checked before its lock is taken and again before its commit, and any folder when it is made or
-// cleared; not for each file, of which a job writes thousands. That leaves a race: a link that takes a folder's place while
-// a job works in it is followed. It is accepted, because links made by accident are there before the job, and whoever
-// makes one on purpose meanwhile may write in the archive anyway. Node has no calls relative to an open folder, so a check
-// for each file would only make the moment shorter.
+// A run's folders are checked before its lock is taken and again before its commit, and any folder when it is created
+// or cleared; not for each of a job's thousands of files. That leaves a race: a link that replaces a folder while a job
+// works in it is followed. This is accepted, because accidental links exist before the job, and someone who creates one
+// on purpose can write to the archive anyway. Node has no calls relative to an open folder, so a check for each file
+// would only shorten the window.
 
-/** Whether a folder of the archive is there. Throws `archive_damaged` where a part of its path is no real folder. */
+/** Whether a folder of the archive exists. Throws `archive_damaged` if a part of its path is not a real folder. */
 export async function requireRealFolder(layout: Layout, folder: string): Promise<boolean> {
   for (const part of partsBelow(layout, folder)) if (!(await isRealFolder(part))) return false;
   return true;
 }
 
-/** Throws `archive_damaged` where a part of the path of any of these folders is there and is no real folder. */
+/** Throws `archive_damaged` if an existing part of these folders' paths is not a real folder. */
 export async function requireRealFolders(layout: Layout, folders: Iterable<string>): Promise<void> {
   let paths = [...folders].map((folder) => partsBelow(layout, folder));
-  // a level at a time: a run has some forty parts, and one after another they would take milliseconds
+  // a level at a time: a run has some forty parts, and checking them one by one would take milliseconds
   for (let depth = 0; paths.length > 0; depth++) {
     const level = [...new Set(paths.map((parts) => parts[depth]!))];
     const found = await Promise.all(level.map((part) => lstatOrNull(part)));
@@ -38,14 +38,14 @@ export async function requireRealFolders(layout: Layout, folders: Iterable<strin
   }
 }
 
-/** Throws `archive_damaged` where a job on this run would write or remove anywhere but in real folders. */
+/** Throws `archive_damaged` if a job on this run would write or remove outside of real folders. */
 export async function requireRealFoldersOf(layout: Layout, run: RunRef): Promise<void> {
   await requireRealFolders(layout, foldersOf(layout, run));
 }
 
 /**
- * Makes a folder of the archive and those above it, up to the root, and has the disk keep their names. Throws
- * `archive_damaged` as `requireRealFolder` does.
+ * Creates a folder of the archive and its parents, up to the root, and syncs their names. Throws `archive_damaged` like
+ * `requireRealFolder`.
  */
 export async function makeRealFolder(layout: Layout, folder: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -55,7 +55,7 @@ export async function makeRealFolder(layout: Layout, folder: string): Promise<vo
       return;
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // a job on another run may remove the instance's folder in the moment in which it is empty
+      // a job on another run may remove the instance's folder just when it is empty
       if (attempt < 10) continue;
       throw new RunvaultError(
         "archive_damaged",
@@ -76,7 +76,7 @@ async function makePart(layout: Layout, part: string): Promise<void> {
     await mkdir(part);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    // made by another job meanwhile
+    // another job created it meanwhile
     await isRealFolder(part);
     return;
   }
@@ -85,9 +85,9 @@ async function makePart(layout: Layout, part: string): Promise<void> {
 }
 
 /**
- * What stands below `runs/` in the place of an instance's folder: a link, or, where the instance has data, anything else
- * that is no folder. Whoever lists manifests has to look: through a link they would be those of something else, and where
- * it leads to an empty folder, or there is none any more, nobody would miss them.
+ * Anything in the place of an instance's folder below `runs/`: a link or, if the instance has data, anything else that
+ * is not a folder. Listing manifests must check this: a link would lead to foreign manifests, and nobody would notice
+ * one to an empty or missing folder.
  */
 export async function misplacedInstances(
   layout: Layout,
@@ -105,7 +105,7 @@ export async function misplacedInstances(
   return found;
 }
 
-/** Whether runs of the instance with this folder were ever committed, and are not all removed. */
+/** Whether the instance with this folder has committed runs that are not all removed. */
 export async function hasData(layout: Layout, instanceFolder: string): Promise<boolean> {
   return (await lstatOrNull(join(layout.dir, "data", instanceFolder)))?.isDirectory() === true;
 }
@@ -117,18 +117,18 @@ function misplacedInstance(layout: Layout, entry: Dirent): RunvaultError {
   return new RunvaultError("archive_damaged", error.message, { place: error.place, hint });
 }
 
-/** Throws `archive_damaged` where something other than a file is in the place of one that is opened for writing. */
+/** Throws `archive_damaged` if something other than a file stands where one is opened for writing. */
 export async function requireRealFile(file: string): Promise<void> {
   const found = await lstatOrNull(file);
   if (found !== null && !found.isFile()) throw misplaced(file, found, "file");
 }
 
-/** Throws `archive_damaged` where a file cannot be renamed over what is in its place. */
+/** Throws `archive_damaged` if what is in a file's place cannot be replaced by a rename. */
 export function requireReplaceable(file: string, found: Stats | null): void {
   if (found?.isDirectory()) throw misplaced(file, found, "file");
 }
 
-/** What stands in the place of a folder or file of the archive. */
+/** The error for something else in the place of a folder or file of the archive. */
 export function misplaced(path: string, found: FileKind, wanted: "folder" | "file"): RunvaultError {
   const isLink = found.isSymbolicLink();
   const what = isLink
@@ -151,14 +151,14 @@ function linkHint(wanted: "folder" | "file"): string {
   return `${replace} To keep a folder on another disk, mount it in the link's place (mount --bind); for pending/ and staging/ use --scratch; a whole archive may be there, with a link to its root.`;
 }
 
-/** What `Stats` and `Dirent` both tell. */
+/** Common part of `Stats` and `Dirent`. */
 export interface FileKind {
   isFile(): boolean;
   isDirectory(): boolean;
   isSymbolicLink(): boolean;
 }
 
-/** As `lstat`; null where there is nothing. */
+/** Like `lstat`; null if there is nothing. */
 export async function lstatOrNull(path: string): Promise<Stats | null> {
   try {
     return await lstat(path);
@@ -172,14 +172,17 @@ async function isRealFolder(path: string): Promise<boolean> {
   return isFolder(path, await lstatOrNull(path));
 }
 
-/** True for a real folder, false where there is nothing. */
+/** True for a real folder, false if there is nothing. */
 function isFolder(path: string, found: Stats | null): boolean {
   if (found === null) return false;
   if (!found.isDirectory()) throw misplaced(path, found, "folder");
   return true;
 }
 
-/** The folders from the one below the root, or from the archive's own in the scratch folder, down to `folder`; none of a root. */
+/**
+ * The folders from the one below the root, or from the archive's own in the scratch folder, to `folder`; none for a
+ * root.
+ */
 function partsBelow(layout: Layout, folder: string): string[] {
   const { scratch } = layout;
   const dir = scratch !== null && layout.isScratch(folder) ? dirname(scratch) : layout.dir;

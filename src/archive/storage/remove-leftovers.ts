@@ -2,7 +2,7 @@ import { basename, dirname } from "node:path/posix";
 import { asideOwner } from "./fsync-files.ts";
 import type { Store } from "./store.ts";
 
-/** Removes what killed writers of an object left beside it. Only where no other writer may be at it. */
+/** Removes leftovers of killed writers next to an object. Only if no other writer may be active. */
 export async function removeLeftovers(store: Store, key: string): Promise<void> {
   const folder = dirname(key);
   const prefix = folder === "." ? "" : `${folder}/`;

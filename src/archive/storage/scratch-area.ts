@@ -5,9 +5,9 @@ import { RunvaultError } from "../../model/error.ts";
 import { makeFolder, privateFolder, setFolderBits } from "../../model/make-folder.ts";
 
 /**
- * The folder of an archive's own in a scratch folder: by the archive's identity, and by where the archive is, because
- * copies of an archive share the identity, and two jobs may not share work. An archive that is moved begins a new one. Throws
- * `invalid_argument` where the scratch folder is in the archive.
+ * An archive's own folder in a scratch folder, by the archive's identity and path, because copies of an archive share
+ * the identity, and two jobs must not share work. A moved archive starts a new one. Throws `invalid_argument` if the
+ * scratch folder is in the archive.
  */
 export async function scratchArea(scratch: string, dir: string, id: string): Promise<string> {
   const root = await realOf(dir);
@@ -22,7 +22,7 @@ export async function scratchArea(scratch: string, dir: string, id: string): Pro
   return join(resolve(scratch), `${id}-${place}`);
 }
 
-/** Makes such a folder, for its owner alone. Throws `storage_forbidden` where it is somebody else's. */
+/** Creates such a folder, private to its owner. Throws `storage_forbidden` if it belongs to someone else. */
 export async function makeScratchArea(area: string): Promise<void> {
   await makeFolder(dirname(area), privateFolder);
   await makeFolder(area, privateFolder);
@@ -41,14 +41,14 @@ export async function makeScratchArea(area: string): Promise<void> {
   await setFolderBits(area, privateFolder);
 }
 
-/** The real path of a folder, or of what is there of it. */
+/** The real path of a folder, or of its existing part. */
 async function realOf(folder: string): Promise<string> {
   let rest = "";
   for (let part = resolve(folder); ; part = dirname(part)) {
     try {
       return join(await realpath(part), rest);
     } catch {
-      // what is wrong with it, making it tells
+      // creating it reports what is wrong
       if (dirname(part) === part) return resolve(folder);
       rest = join(part.slice(dirname(part).length), rest);
     }

@@ -1,55 +1,55 @@
 import type { Nanoseconds } from "../../model/time.ts";
 
 /**
- * Where the committed files of an archive are: a folder, or whatever else can do these few things. Nothing of it is known
- * of runs or tables. A key is a path of names between slashes, each as `pathName` makes it.
+ * Where an archive's committed files are: a folder, or anything else with these few operations. It knows nothing about
+ * runs or tables. A key is a path of names separated by slashes, each as from `pathName`.
  *
- * What a put has returned of is durable. A condition that does not hold is a value, not an error: somebody else was faster.
- * Errors are of the store itself, as RunvaultErrors with the key's place.
+ * An object is durable once put has returned. A failed condition is a result, not an error: somebody else was faster.
+ * Errors are the store's own, as RunvaultErrors with the key as place.
  */
 export interface Store {
   /**
-   * The bytes of an object, or those from `start` up to `end`; null where there is none. Throws `archive_damaged` where it
-   * has more than `most` bytes, before any is read.
+   * The bytes of an object, or those from `start` to `end`; null if there is none. Throws `archive_damaged` if it has
+   * more than `most` bytes, before reading any.
    */
   get(key: string, most: number, range?: ByteSpan): Promise<Buffer | null>;
-  /** What is known of an object without its bytes; null where there is none. */
+  /** An object's facts without its bytes; null if there is none. */
   head(key: string): Promise<StoredObject | null>;
   /**
-   * The objects whose keys begin with the prefix, which ends with a slash, in the order of their keys' bytes. What stands
-   * there and is no object is left out.
+   * The objects whose keys begin with the prefix, which ends with a slash, ordered by their keys' bytes. Leaves out
+   * anything that is not an object.
    */
   list(prefix: string): AsyncIterable<StoredObject>;
   /**
-   * What stands right below a prefix, "" or one that ends with a slash, in the order of names' bytes: what is no object as
-   * well, as what killed writers left, and with a slash behind its name what has more below. Nothing is said of any, so
-   * that thousands cost one question.
+   * The names directly below a prefix ("" or ending with a slash), ordered by bytes. Includes things that are not
+   * objects, such as leftovers of killed writers; a name with more below it ends with a slash. Says nothing else about
+   * them, so thousands cost one request.
    */
   names(prefix: string): Promise<string[]>;
   /**
-   * Stores an object under a key that is free, and gives its token; null, and nothing is done, where the key is taken.
-   * `written` is called when the bytes are on their way and not yet an object: a test kills the process there.
+   * Stores an object under a free key, and returns its token; null, without any change, if the key is taken. `written`
+   * is called when the bytes are written but not yet an object: a test kills the process there.
    */
   putIfAbsent(key: string, body: Body, written?: () => void): Promise<string | null>;
   /**
-   * The same for several, by whoever alone puts below their prefixes: a job has its run's lock. May store each before it
-   * takes the next from the iterable. Gives the keys that were taken: the others are stored whatever becomes of these.
+   * The same for several objects, for a caller that alone writes below their prefixes: a job has its run's lock. May
+   * store each before taking the next from the iterable. Returns the keys that already existed; all others are stored.
    */
   putAllIfAbsent(objects: Iterable<NewObject>): Promise<string[]>;
   /**
-   * Stores an object in the place of the one that has this token, and gives the new token; null, and nothing is done,
-   * where the object is another by now, or is gone.
+   * Replaces the object that has this token, and returns the new token; null, without any change, if the object has
+   * changed or is gone.
    */
   replaceIf(key: string, body: Uint8Array, token: string, written?: () => void): Promise<string | null>;
-  /** Removes what is there under these keys, and what is no object but stands there; it stays away, once this has returned. */
+  /** Removes the objects under these keys, and anything else there; durable once this has returned. */
   remove(keys: readonly string[]): Promise<void>;
-  /** A path on this machine that has the object's bytes, for readers of files, as DuckDB is. Throws ENOENT where there is none. */
+  /** A local path with the object's bytes, for readers of files such as DuckDB. Throws ENOENT if there is none. */
   localFile(key: string): Promise<string>;
-  /** What people know the object by. */
+  /** The object's name for people. */
   nameOf(key: string): string;
 }
 
-/** Bytes from `start` up to, not with, `end`. */
+/** Bytes from `start` to `end`, exclusive. */
 export interface ByteSpan {
   readonly start: number;
   readonly end: number;
@@ -61,7 +61,7 @@ export interface StoredObject {
   readonly size: number;
   /** By the store's clock. */
   readonly modifiedAt: Nanoseconds;
-  /** Tells the object from any that takes its place. What it is made of is the store's affair. */
+  /** Identifies this version of the object; opaque. */
   readonly token: string;
 }
 
@@ -70,5 +70,5 @@ export interface NewObject {
   readonly body: Body;
 }
 
-/** Bytes, or a file on this machine, which has been synced. The store may take the file away, and need not. */
+/** Bytes, or a synced local file, which the store may move away. */
 export type Body = Uint8Array | { readonly syncedFile: string };

@@ -25,16 +25,16 @@ import { runsAnywhere } from "./runs-anywhere.ts";
 import { lockOfReader } from "./unnamed-files.ts";
 
 export interface CollectOptions {
-  /** What changed within this time stays, in nanoseconds. */
+  /** Anything changed within this time stays, in nanoseconds. */
   readonly graceNs: Nanoseconds;
-  /** Tells what would go, and writes nothing. */
+  /** Reports what would go, and writes nothing. */
   readonly dryRun?: boolean;
   readonly signal?: AbortSignal;
-  /** Tells what is older than the grace period. Default: the machine's. */
+  /** For the grace period. Default: the machine's clock. */
   readonly clock?: () => Nanoseconds;
-  /** Told of each run that cannot be looked at; the others are. */
+  /** Called for each run that cannot be examined; the others are. */
   readonly onFailure: (error: RunvaultError) => void;
-  /** Hears the named moments of the collection; a test kills the process at each. */
+  /** Called at named moments of the collection; a test kills the process at each. */
   readonly step?: Step;
 }
 
@@ -43,20 +43,20 @@ export interface Collected {
   readonly kept: Readonly<Record<KeepReason, Tally>>;
 }
 
-/** Nothing that runvault writes takes as long under a name that no lock covers. */
+/** runvault never takes this long to write under a name that no lock covers. */
 const shortestGraceNs = 60_000_000_000n;
 
 /**
- * Removes the files of ours that no manifest names, and nobody needs, run by run and each run under its lock: its manifest is
- * read there, then the names in its folders, then who reads. No commit can come between, so that a file that is not named
- * then is not named before the lock is given back; a reader that is met nowhere begins later, with that manifest or a newer
- * one. Runs that a job works on are passed over. Throws `archive_damaged` where the archive's own folders are not real ones.
+ * Removes our files that no manifest names and nobody needs, run by run, each under its lock: reads its manifest, then
+ * the names in its folders, then who is reading. No commit can come between, so a file not named then stays unnamed
+ * until the lock is released; a reader not seen begins later, with that manifest or a newer one. Skips runs that a job
+ * is working on. Throws `archive_damaged` if the archive's own folders are not real ones.
  */
 export async function collectGarbage(archive: Archive, options: CollectOptions): Promise<Collected> {
   const { signal, onFailure } = options;
   const { layout } = archive;
   await requireRealFolders(layout, topFolders(archive));
-  // throws where manifests would be missed
+  // throws if manifests would be missed
   const hasManifests = (await archive.manifestFiles()).length > 0;
   const isLost = !hasManifests && (await archive.store.names("data/")).some((name) => name.endsWith("/"));
   const now = (options.clock ?? wallClock)();
@@ -88,7 +88,7 @@ class Collection implements Collected {
   readonly #archive: Archive;
   readonly #options: CollectOptions;
   readonly #rule: GarbageRule;
-  /** By inode, how many of its names went. */
+  /** By inode, how many of its names were removed. */
   readonly #gone = new Map<string, bigint>();
 
   constructor(archive: Archive, options: CollectOptions, rule: GarbageRule) {
@@ -130,7 +130,7 @@ class Collection implements Collected {
     }
   }
 
-  /** What belongs to no run: readers' locks, and files on their way to names of the archive's own. */
+  /** Garbage outside of runs: readers' locks, and temporary files of the archive's own files. */
   async collectShared(): Promise<void> {
     const { dir, locksDir, jobsDir } = this.#archive.layout;
     for (const { name } of await entriesIn(locksDir)) {
@@ -139,7 +139,7 @@ class Collection implements Collected {
       const path = join(locksDir, name);
       await using lock = await lockOfReader(this.#archive.layout, path);
       if (lock === null) continue;
-      // whoever tries a lock changes its ctime
+      // trying a lock changes its ctime
       const stays = BigInt(beganMs) * 1_000_000n > this.#rule.before ? "young" : null;
       await this.#collect([{ path, kind: "locks", stays }]);
     }
@@ -162,14 +162,14 @@ class Collection implements Collected {
     }
   }
 
-  /** The locks of jobs of which there is no record any more, and that nobody holds. */
+  /** Unheld locks of jobs that no longer have a record. */
   async #collectJobLocks(): Promise<void> {
     const { layout } = this.#archive;
     for (const { name } of await entriesIn(layout.locksDir)) {
       const job = layout.jobOfLock(name);
       if (job === null || (await entriesIn(layout.recordsDir(job))).length > 0) continue;
       const file = layout.jobLockFile(job);
-      // ahead of the lock: whoever takes it changes its ctime
+      // before the lock: taking it changes its ctime
       const found = await lstatOrNull(file);
       if (found?.isFile() !== true || name !== basename(file)) continue;
       const isYoung = BigInt(Math.ceil(found.mtimeMs)) * 1_000_000n > this.#rule.before;
@@ -177,14 +177,14 @@ class Collection implements Collected {
         await using _lock = await lockFile(layout, file, `is an execution of ${job}`, {});
         await this.#collect([{ path: file, kind: "locks", stays: isYoung ? "young" : null }]);
       } catch (error) {
-        // held, or cut off by a kill while it was made, which the next execution tells
+        // held, or truncated by a kill, which the next execution reports
         const { code } = RunvaultError.from(error);
         if (code !== "locked" && code !== "archive_damaged") throw error;
       }
     }
   }
 
-  /** Files of a run of which nobody knows the id. */
+  /** Files of a run whose id is unknown. */
   async passLongId(folders: readonly string[]): Promise<void> {
     for (const folder of folders) {
       for (const entry of await entriesIn(folder)) {
@@ -219,7 +219,7 @@ class Collection implements Collected {
     for (const { path, kind, stays } of found) {
       this.#options.signal?.throwIfAborted();
       const bytes = await this.#bytesOf(path, stays === null);
-      // gone since it was looked at
+      // gone since it was listed
       if (bytes === null) continue;
       const tally = stays === null ? this.removed[kind] : this.kept[stays];
       tally.files += 1;
@@ -232,7 +232,7 @@ class Collection implements Collected {
     for (const folder of folders) await this.#removeEmpty(folder);
   }
 
-  /** What the disk has back with a name: the file's bytes with its last one. */
+  /** Bytes freed on disk by removing a name: the file's, with its last name. */
   async #bytesOf(path: string, goes: boolean): Promise<number | null> {
     const found = await statOf(path);
     if (found === null) return null;
@@ -240,12 +240,12 @@ class Collection implements Collected {
     const inode = `${found.dev} ${found.ino}`;
     const gone = (this.#gone.get(inode) ?? 0n) + 1n;
     if (found.nlink > 1n) this.#gone.set(inode, gone);
-    // where names really go, the number of those left says so itself
+    // when names are really removed, the link count already shows it
     const left = this.#options.dryRun ? found.nlink - gone : found.nlink - 1n;
     return left > 0n ? 0 : Number(found.size);
   }
 
-  /** Removes a folder of a run, and that of its instance, where nothing is left in them. */
+  /** Removes an empty folder of a run, and its instance's if that is empty too. */
   async #removeEmpty(folder: string): Promise<void> {
     const { layout } = this.#archive;
     const roots = new Set([layout.dir, ...topFolders(this.#archive), layout.scratch]);

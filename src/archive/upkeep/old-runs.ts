@@ -9,39 +9,39 @@ import { pendingWork } from "../write/pending-work.ts";
 export interface OldRunsChoice {
   /** Milliseconds since the runs ended. */
   readonly ageMs: number;
-  /** All of them where none is named. */
+  /** All if empty. */
   readonly instances: readonly string[];
-  /** Whether runs go that are not COMPLETE. */
+  /** Whether to include runs that are not COMPLETE. */
   readonly anyState: boolean;
 }
 
 export type OldRun =
   | { readonly kind: "remove"; readonly run: RunRef; readonly end: Nanoseconds }
-  /** Old enough, and stays because of its state. */
+  /** Old enough, but kept because of its state. */
   | { readonly kind: "spared"; readonly run: RunRef; readonly state: TableState | "pending" }
-  /** A run whose end lies in the future. */
+  /** A run whose end is in the future. */
   | { readonly kind: "future" }
-  /** A run of which the age is unknown. */
+  /** A run of unknown age. */
   | { readonly kind: "unreadable"; readonly found: FoundRun };
 
-/** Clocks and time zones may be off by less. */
+/** Clocks and time zones differ by less. */
 const nsPerDay = 86_400_000_000_000n;
 
 /**
- * The runs that ended so long ago, with whether they may go. Only what is COMPLETE goes by its age alone: a run that goes
- * on, or of which rows are missing, may still be needed here. Of what cannot be read, or contradicts itself, nothing is
- * COMPLETE. Throws the signal's reason.
+ * Runs that ended so long ago, and whether they may be removed. Only COMPLETE runs go by age alone: a growing or
+ * incomplete run may still be needed. Unreadable or contradictory manifests never count as COMPLETE. Throws the
+ * signal's reason.
  */
 export async function* oldRuns(
   archive: Archive,
   { ageMs, instances, anyState }: OldRunsChoice,
   signal: AbortSignal,
 ): AsyncGenerator<OldRun, void> {
-  // throws where a folder is a link
+  // throws if a folder is a link
   await archive.manifestFiles();
   const now = wallClock();
   const before = now - BigInt(ageMs) * 1_000_000n;
-  // a job refuses to remove anything where there is one
+  // with such a link, jobs refuse to remove anything
   const pending = new Set((await pendingWork(archive, () => {})).map(keyOf));
   const choices = [...new Set(instances)].map((instanceId) => ({ instanceId }));
   for await (const found of consistentRuns(archive, choices)) {
@@ -62,9 +62,8 @@ export async function* oldRuns(
 }
 
 /**
- * When a run ended, in nanoseconds: at the end that its gateway says, but no earlier than it started and than its newest
- * row. A gateway that says 1970 for want of an end makes no run old. Where it says no end, or nothing bears it out, when
- * the run was last committed.
+ * When a run ended, in nanoseconds: the end by its gateway, but not before its start or its newest row. So a gateway
+ * that says 1970 for lack of an end makes no run old. Without a plausible end, when the run was last committed.
  */
 function endOf({ run, tables, committedAt }: Manifest): bigint {
   const held = Object.values(tables).flatMap(holdingsOf);
@@ -74,7 +73,7 @@ function endOf({ run, tables, committedAt }: Manifest): bigint {
     return [run.ended, ...shown].map(BigInt).reduce((a, b) => (a > b ? a : b));
   }
   const committedMs = Date.parse(committedAt);
-  // of a time that nobody can read nothing is old enough
+  // an unreadable time never counts as old
   return Number.isNaN(committedMs) ? wallClock() : BigInt(committedMs) * 1_000_000n;
 }
 

@@ -6,10 +6,9 @@ import type { IsOwn } from "../storage/own-names.ts";
 import { requireRealFolder } from "../storage/real-folder.ts";
 
 /**
- * Removes the files in a folder of the archive that have names of our own, but for those kept. Whatever else is there
- * is its owner's and stays: files of other names, and folders of any. Of a symbolic link under such a name the link goes,
- * not what it points to. Gives the names that stay and are not kept. Throws `archive_damaged` where a part of the path
- * is no real folder.
+ * Removes the files in a folder of the archive that have our own names, except those to keep. Everything else belongs
+ * to its owner and stays: files with other names, and all folders. A symbolic link with such a name is removed, not its
+ * target. Returns foreign names that stay. Throws `archive_damaged` if a part of the path is not a real folder.
  */
 export async function removeOwnFiles(
   layout: Layout,
@@ -27,7 +26,7 @@ export async function removeOwnFiles(
   return foreign;
 }
 
-/** The same, then the folder and the one above it, each where nothing is left in it. */
+/** The same, then removes the folder and its parent if they are empty. */
 export async function removeOwnFolder(layout: Layout, folder: string, isOwn: IsOwn): Promise<string[]> {
   const foreign = await removeOwnFiles(layout, folder, isOwn);
   await removeIfEmpty(folder);

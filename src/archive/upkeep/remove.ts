@@ -21,16 +21,16 @@ import type { Step } from "../write/run-journal.ts";
 import { removeOwnFolder } from "./remove-own.ts";
 
 export interface RemoveOptions {
-  /** Hears the named moments of the removal; a test kills the process at each. */
+  /** Called at named moments of the removal; a test kills the process at each. */
   readonly step?: Step;
 }
 
 /**
  * Removes a run from the archive, under its lock: first the manifest, which is the commit, then the files. A kill in
- * between leaves files that nothing refers to; the same call again removes these. A manifest too damaged to be read
- * is no hindrance. Files in the run's folders that are not the archive's stay, and are given. Throws `not_archived` where
- * there is nothing of the run, `locked` where a job works on it, and `archive_damaged` where its path belongs to another
- * run, or is not made of real folders.
+ * between leaves unreferenced files, which the same call removes later. An unreadable manifest does not prevent
+ * removal. Foreign files in the run's folders stay, and are returned. Throws `not_archived` if there is nothing of the
+ * run, `locked` if a job is working on it, and `archive_damaged` if its path belongs to another run or is not made of
+ * real folders.
  */
 export async function removeRun(
   archive: Archive,
@@ -40,7 +40,7 @@ export async function removeRun(
   const { layout, store } = archive;
   const step = options.step ?? (() => {});
   const folders = ownFoldersOf(layout, run);
-  // before the lock is taken: its file would be all that is there of a misspelt run
+  // before the lock: its file would be the only trace of a misspelt run
   await requireRemovable(archive, run);
   await using _lock = await lockRun(layout, run);
   await requireRemovable(archive, run);
@@ -60,7 +60,7 @@ export async function removeRun(
   }
 }
 
-/** Looks whether a run can be removed, without its lock. Throws as `removeRun` does. */
+/** Checks whether a run can be removed, without its lock. Throws like `removeRun`. */
 export async function requireRemovable(archive: Archive, run: RunRef): Promise<void> {
   const { layout } = archive;
   const manifest = layout.manifestFile(run);
@@ -70,7 +70,7 @@ export async function requireRemovable(archive: Archive, run: RunRef): Promise<v
   await refuseOtherRun(archive, run);
 }
 
-/** The run's files, where they are not in the archive's folder. */
+/** The run's files, if they are not in the archive's folder. */
 async function removeCommitted({ layout, store }: Archive, run: RunRef): Promise<void> {
   for (const folder of ["data", "quarantine"] as const) {
     const prefix = layout.committedKey(run, folder);
@@ -79,29 +79,29 @@ async function removeCommitted({ layout, store }: Archive, run: RunRef): Promise
   }
 }
 
-/** What readers remember of the run's files, and what kills left of it. */
+/** Readers' cache of the run's files, and leftovers of it. */
 async function removeCache(layout: Layout, run: RunRef): Promise<void> {
   const file = layout.cacheFile(run);
   if (!(await requireRealFolder(layout, dirname(file)))) return;
-  // a folder of this name is somebody else's, and verify tells of it
+  // a folder of this name is foreign, and verify reports it
   if ((await lstatOrNull(file))?.isDirectory() !== true) await rm(file, { force: true });
   await removeAsides(file);
   await removeIfEmpty(dirname(file));
 }
 
-/** Ids over 200 bytes are shortened with a hash: should two share a path, only its owner may be removed. */
+/** Ids over 200 bytes are shortened with a hash: if two share a path, only its owner may be removed. */
 async function refuseOtherRun({ layout, store }: Archive, run: RunRef): Promise<void> {
   const file = layout.manifestFile(run);
   const owner = await readOwner(store, layout.keyOf(file));
   if (owner === null || (owner.instanceId === run.instanceId && owner.runId === run.runId)) return;
-  // ids that do not lead here are damage, not another run
+  // ids that lead elsewhere are damage, not another run
   if (layout.manifestFile(owner) !== file) return;
   throw new RunvaultError("archive_damaged", `the path belongs to ${owner.instanceId}/${owner.runId}`, {
     place: { file, instance: run.instanceId, run: run.runId },
   });
 }
 
-/** The ids that a manifest file holds; null where it is missing, is no file, or says none. */
+/** The ids in a manifest file; null if it is missing, not a file, or has none. */
 async function readOwner(store: Store, key: string): Promise<RunRef | null> {
   try {
     const bytes = await store.get(key, mostBytes.manifest);
@@ -110,12 +110,12 @@ async function readOwner(store: Store, key: string): Promise<RunRef | null> {
     return typeof instanceId === "string" && typeof runId === "string" ? { instanceId, runId } : null;
   } catch (error) {
     if (error instanceof RunvaultError && error.code !== "archive_damaged") throw error;
-    // not JSON, or null: a damaged manifest names nobody
+    // not JSON, or null: a damaged manifest names no run
     return null;
   }
 }
 
-/** Whether there is anything of a run: folders that hold only what is not the archive's are not. */
+/** Whether anything of a run exists; folders with only foreign files do not count. */
 async function isThere({ layout, store }: Archive, run: RunRef): Promise<boolean> {
   const manifest = layout.keyOf(layout.manifestFile(run));
   if ((await store.names(`${dirname(manifest)}/`)).includes(basename(manifest))) return true;

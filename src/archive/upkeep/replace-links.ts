@@ -20,10 +20,10 @@ import type { Step } from "../write/run-journal.ts";
 import { removeOwnFiles } from "./remove-own.ts";
 
 /**
- * Makes the folder that people glob of a table anew, of these manifests, which are all that the archive has: aside, and
- * put in the place of the former by a rename, so that nobody meets links of both there. What people have put into the
- * former themselves comes along, and so do the links of runs that are not archived. Under the archive's lock and those
- * of all runs; what a kill leaves, the next call puts right first.
+ * Rebuilds a table's folder for globs from these manifests, which are all of the archive's: built aside, then renamed
+ * into place, so that nobody sees a mix of old and new links. Files that people put into the old folder are kept, and
+ * so are links of runs that are not archived. Under the archive's lock and those of all runs; the next call first
+ * cleans up after a kill.
  */
 export async function replaceLinks(
   archive: Archive,
@@ -36,7 +36,7 @@ export async function replaceLinks(
   await swap.requirePlace();
   try {
     await swap.makeNext();
-    // for the moment between the two renames there is no folder, which readers are told
+    // between the two renames the folder is missing for a moment, which readers are told
     await makeRealFolder(archive.layout, dirname(swap.folder));
     await rename(swap.folder, swap.former).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code === "EXDEV") throw onTwoDisks(swap.folder, error);
@@ -82,7 +82,7 @@ class Swap {
     this.#manifests = manifests;
   }
 
-  /** Throws `archive_damaged` where something of somebody else's stands where a link has to go. */
+  /** Throws `archive_damaged` if something foreign is in the place of a link. */
   async requirePlace(): Promise<void> {
     const dirs = this.#manifests.map((manifest) => this.#layout.tableDir(this.#name, manifest));
     await requireRealFolders(this.#layout, [this.next, this.former, ...dirs]);
@@ -100,7 +100,7 @@ class Swap {
       const files = linkedParquet(manifest, this.#name);
       const dir = this.#layout.runDir(this.next, manifest);
       if (files.length > 0) await makeRealFolder(this.#layout, dir);
-      // throws where a link to somewhere else would be linked, or what it points to copied
+      // throws if a link would be linked, or its target copied
       const committed = await localFiles(this.#archive, manifest, files);
       for (const [index, { bucket }] of files.entries()) {
         await linkOrCopy(committed[index]!, join(dir, `${bucket}.parquet`));
@@ -109,7 +109,7 @@ class Swap {
   }
 
   /**
-   * Leaves nothing aside: of a former folder what is not ours goes into the new one, or, without a new one, all goes
+   * Leaves nothing aside: foreign files of an old folder go into the new one or, without a new one, everything goes
    * back.
    */
   async settle(): Promise<void> {
@@ -124,7 +124,7 @@ class Swap {
     await removeIfEmpty(dirname(this.next));
   }
 
-  /** Removes the links of the runs that the new folder has from the former, and moves the rest. */
+  /** Removes links of the new folder's runs from the old one, and moves the rest. */
   async #carryOver(): Promise<void> {
     const runs = new Set(this.#manifests.map((manifest) => this.#layout.runDir(this.former, manifest)));
     const instances = new Set([...runs].map((dir) => dirname(dir)));
@@ -174,7 +174,7 @@ class Swap {
     await rename(path, to);
   }
 
-  /** What is in a folder; nothing where there is none. */
+  /** What is in a folder; nothing if there is none. */
   async #pathsIn(folder: string): Promise<string[]> {
     if (!(await requireRealFolder(this.#layout, folder))) return [];
     return (await readdir(folder)).sort().map((name) => join(folder, name));

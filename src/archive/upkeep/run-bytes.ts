@@ -7,8 +7,8 @@ import { lstatOrNull, requireRealFolder } from "../storage/real-folder.ts";
 import { entriesIn } from "../verify/verify-places.ts";
 
 /**
- * What goes from the disk with a run: the bytes of its files as they are, whatever a manifest says of them, and whether or
- * not there is one. Links in `tables/` are the same files again, and a journal is none that a commit takes up.
+ * Disk space freed by removing a run: the bytes of its actual files, with or without a manifest. Links in `tables/` are
+ * the same files, and a journal is not data.
  */
 export async function runBytes({ layout }: Archive, run: RunRef): Promise<number> {
   const linked = new Set<string>(tableNames.map((table) => layout.tableDir(table, run)));

@@ -16,22 +16,22 @@ import { generationOf } from "../write/run-journal.ts";
 import { changedAt, type Garbage, type GarbageKind, type KeepReason } from "./garbage.ts";
 import { type Readers, readersOf, unnamedFiles } from "./unnamed-files.ts";
 
-/** What decides about all runs alike. */
+/** What decides for all runs alike. */
 export interface GarbageRule {
   readonly now: Nanoseconds;
-  /** What changed later stays. */
+  /** Later changes stay. */
   readonly before: Nanoseconds;
-  /** Whether the archive has data, and not one manifest. */
+  /** Whether the archive has data but no manifest at all. */
   readonly isLost: boolean;
 }
 
 /**
- * What is garbage of one run, and what only looks like it. Certain under the run's lock alone; without it, what a job puts
- * there meanwhile may be among it. Throws `archive_damaged` where the manifest cannot be read, or a folder is no real one.
+ * A run's garbage, and files that only look like it. Reliable only under the run's lock; otherwise a job may be adding
+ * files. Throws `archive_damaged` if the manifest cannot be read, or a folder is not a real one.
  */
 export async function garbageOfRun(archive: Archive, run: RunRef, rule: GarbageRule): Promise<Garbage[]> {
   await requireRealFoldersOf(archive.layout, run);
-  // first of all: what is committed later is not among the names that this looks at, or is young
+  // first: anything committed later is not among the names seen here, or is young
   const manifest = await archive.manifest(run);
   const look = new RunLook(archive, run, manifest, rule);
   await look.all();
@@ -61,13 +61,13 @@ class RunLook {
     else await this.#committed(this.#manifest, isUnfinished);
     await this.#links();
     await this.#besideManifest();
-    // its own lock goes last, with all else
+    // its own lock goes last, if everything else does
     if (this.#manifest === null && this.found.every(({ stays }) => stays === null)) {
       await this.#lock();
     }
   }
 
-  /** Whether there is work that the next job goes on with. */
+  /** Whether there is work that the next job continues. */
   async #work(): Promise<boolean> {
     let isUnfinished = false;
     for (const place of new Set([this.#layout, this.#layout.withoutScratch()])) {
@@ -81,7 +81,7 @@ class RunLook {
     return isUnfinished;
   }
 
-  /** As `HeldTables` decides, but for versions, which the gateway alone tells. */
+  /** Decides like `HeldTables`, except for versions, which only the gateway knows. */
   async #isTakenUp(place: Layout): Promise<boolean> {
     const [head] = (await readJournal(place, this.#run)).entries;
     if (head?.kind !== "open") return false;
@@ -93,7 +93,7 @@ class RunLook {
     const { store } = this.#archive;
     for (const file of await unnamedFiles(this.#archive, manifest, manifest.former ?? [])) {
       const { former, name, key } = file;
-      // a job that was killed in its commit goes on with what it has put there
+      // a job killed during its commit continues with the files already moved
       const goesOn = isUnfinished && generationOf(name) > manifest.generation;
       const kind = asideOwner(name) !== null ? "halfWritten" : former === null ? "unnamed" : "replaced";
       const since = former === null ? undefined : parseTime(former.replacedAt);
@@ -115,7 +115,7 @@ class RunLook {
     await this.#add(this.#layout.cacheFile(this.#run), "cache");
   }
 
-  /** A manifest that is not there was removed before its folder last changed, or that folder with it. */
+  /** When the manifest was removed: not after the last change of its folder, or that folder's removal. */
   async #removedAt(): Promise<Nanoseconds> {
     const { runsDir, dir } = this.#layout;
     for (const folder of [dirname(this.#layout.manifestFile(this.#run)), runsDir, dir]) {
@@ -138,7 +138,7 @@ class RunLook {
     }
   }
 
-  /** What kills left of manifests and of caches. */
+  /** Leftovers of killed writers of manifests and caches. */
   async #besideManifest(): Promise<void> {
     for (const file of [this.#layout.manifestFile(this.#run), this.#layout.cacheFile(this.#run)]) {
       const isAside = (name: string) => asideOwner(name) === basename(file);
@@ -149,7 +149,7 @@ class RunLook {
   async #lock(): Promise<void> {
     const file = this.#layout.lockFile(this.#run);
     for (const path of [`${file}.wal`, file]) {
-      // whoever takes a lock changes its ctime
+      // taking a lock changes its ctime
       const found = await lstatOrNull(path);
       if (found?.isFile()) await this.#add(path, "locks", null, nsOf(found));
     }
@@ -168,7 +168,7 @@ class RunLook {
     seenUntil?: Nanoseconds,
   ): Promise<void> {
     const changed = await changedAt(path);
-    // gone meanwhile, or somebody else's
+    // gone meanwhile, or foreign
     if (changed === null) return;
     this.found.push({ path, kind, stays: stays ?? (await this.#reason(since ?? changed, seenUntil)) });
   }
@@ -177,7 +177,7 @@ class RunLook {
     if (this.#rule.isLost) return "noManifests";
     if (since > this.#rule.before) return "young";
     if (seenUntil === undefined) return null;
-    // behind the manifest, which is what counts
+    // after the manifest, which decides
     this.#readers ??= await readersOf(this.#layout);
     return this.#readers.since(seenUntil) ? "reading" : null;
   }

@@ -6,14 +6,14 @@ import { isPathName } from "../layout.ts";
 import { asideOwner } from "../storage/fsync-files.ts";
 import { entriesIn } from "../verify/verify-places.ts";
 
-/** The folders of a run of which the id cannot be told. */
+/** The folders of a run whose id cannot be determined. */
 export interface LongIdRun {
   readonly folders: readonly string[];
 }
 
 /**
- * Every run of which the archive has anything: a manifest, files, work, or its lock. Told by names in real folders; ids
- * that were shortened for theirs only by the manifest.
+ * Every run with anything in the archive: a manifest, files, work, or its lock. Found by names in real folders;
+ * shortened ids only by the manifest.
  */
 export async function* runsAnywhere(archive: Archive): AsyncGenerator<RunRef | LongIdRun> {
   const { layout } = archive;
@@ -55,7 +55,7 @@ export async function* runsAnywhere(archive: Archive): AsyncGenerator<RunRef | L
     if (instanceId !== null && runId !== null) yield { instanceId, runId };
     else {
       const file = join(layout.runsDir, instance, `${name}.json`);
-      // one that cannot be read tells no id, either
+      // an unreadable one shows no id either
       yield (await archive.manifestIn(file).catch(() => null)) ?? { folders };
     }
   }

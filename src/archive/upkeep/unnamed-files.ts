@@ -10,21 +10,21 @@ import { filesOf } from "../manifest/manifest-files.ts";
 import { namesIn } from "../storage/names-in.ts";
 import { ownFiles } from "../storage/own-names.ts";
 
-/** A file of ours in a run's folders of committed files that its manifest does not name. */
+/** A file of ours in a run's committed folders that its manifest does not name. */
 export interface UnnamedFile {
   readonly folder: "data" | "quarantine";
   readonly key: string;
   readonly name: string;
-  /** What the manifest says of it, where it was named before. */
+  /** The manifest's entry, if it was named before. */
   readonly former: FormerFile | null;
-  /** Nobody who began to read after this time can have met a manifest that names the file. */
+  /** No reader that began after this time can have seen a manifest that names the file. */
   readonly seenUntil: Nanoseconds;
 }
 
 /**
- * The files of a run that its manifest does not name any more, or never named. `former` is what the manifest says of those
- * that commits replaced, and what the one before it said. Nobody has met a manifest that names one of them since the
- * manifest was put in its place; one that was replaced before that, not since its hour was over, either.
+ * Files of a run that its manifest no longer names, or never named. `former` has the manifest's entries for files that
+ * commits replaced, and its predecessor's. Since the manifest was put in place, nobody has seen one that names these
+ * files; for files replaced earlier, nobody has since their hour was over.
  */
 export async function unnamedFiles(
   { layout, store }: Pick<Archive, "layout" | "store">,
@@ -50,18 +50,18 @@ export async function unnamedFiles(
   });
 }
 
-/** Readers that have an archive's files, by when they began. */
+/** Current readers of an archive's files, by start time. */
 export interface Readers {
   /** Whether one of them may have begun by this time. */
   since(until: Nanoseconds): boolean;
 }
 
-/** A file system's clock lags behind the system's by a tick, and a lock's maker needs a moment to take it. */
+/** A file system's clock lags a tick behind the system's, and a lock's creator needs a moment to take it. */
 const slackMs = 10_000;
 
 /**
- * Whoever reads an archive now, told by locks. To be asked after the manifest was read whose files are to go: a reader that
- * this does not meet takes its lock later, reads manifests later still, and finds that one, or the next.
+ * The current readers of an archive, by their locks. Ask after reading the manifest whose files are to go: a reader not
+ * seen here takes its lock later, reads manifests later still, and finds that one or a newer one.
  */
 export async function readersOf(layout: Layout): Promise<Readers> {
   const began: number[] = [];
@@ -73,19 +73,21 @@ export async function readersOf(layout: Layout): Promise<Readers> {
   }
   const latestMs = Date.now() + slackMs;
   return {
-    // one that began in the future shows that the clock was set back, and that times say nothing
+    // a start in the future shows that the clock was set back, so times say nothing
     since: (until) => began.some((ms) => ms <= Number(until / 1_000_000n) + slackMs || ms > latestMs),
   };
 }
 
-/** Takes the lock of a reader that is gone; null where it is not, or may only be about to take it, or nobody can try. */
+/**
+ * Takes the lock of a reader that is gone; null if it is not, or may be about to take it, or the lock cannot be tried.
+ */
 export async function lockOfReader(layout: Layout, file: string): Promise<AsyncDisposable | null> {
   const beganMs = layout.readingSince(basename(file));
   if (beganMs === null || Date.now() - beganMs < slackMs) return null;
   try {
     return await lockFile(layout, file, "reads this archive", {});
   } catch (error) {
-    // cut off while it was made: there is no room to make it again, or it is none of ours
+    // truncated on creation: there is no room to complete it, or it is not ours
     const isNobodys =
       error instanceof RunvaultError && (error.code === "archive_damaged" || error.code === "storage_full");
     return isNobodys ? { [Symbol.asyncDispose]: async () => {} } : null;

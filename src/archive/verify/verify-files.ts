@@ -15,17 +15,17 @@ import type { Store, StoredObject } from "../storage/store.ts";
 import { linkedParquet } from "../write/commit.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
-/** A file as the manifest promises it; a size of undefined was never recorded. */
+/** A file in the manifest; a size of undefined was never recorded. */
 export interface PromisedFile {
   readonly path: string;
   readonly sha256: string;
   readonly storedBytes: number;
 }
 
-/** Whether a verification reads a file, or only sees that it is there in its size. */
+/** Whether a verification reads a file, or only checks presence and size. */
 export type IsRead = (path: string) => boolean;
 
-/** The Parquet and quarantine files of a table; segments are read whole anyway, and hashed then. */
+/** A table's Parquet and quarantine files; segments are always read whole, and hashed then. */
 export function promisedFiles(archive: Archive, manifest: Manifest, table: Holding): PromisedFile[] {
   const data = archive.layout.dataDir(manifest);
   const aside = archive.layout.quarantineDir(manifest);
@@ -36,7 +36,7 @@ function inFolder(folder: string, files: readonly (ParquetFile | QuarantineFile)
   return files.map(({ file, sha256, storedBytes }) => ({ path: join(folder, file), sha256, storedBytes }));
 }
 
-/** What is wrong with a file; null when its size and SHA-256 are as promised. */
+/** What is wrong with a file; null if its size and SHA-256 match. */
 export async function faultOfFile(archive: Archive, file: PromisedFile): Promise<Fault | null> {
   const fault = await faultOfSize(archive, file);
   if (fault !== null) return fault;
@@ -48,7 +48,7 @@ export async function faultOfFile(archive: Archive, file: PromisedFile): Promise
   };
 }
 
-/** What shows of a file without reading it. */
+/** Faults of a file that show without reading it. */
 export async function faultOfSize(
   { layout, store }: Archive,
   { path, storedBytes }: Omit<PromisedFile, "sha256">,
@@ -68,13 +68,13 @@ export async function faultOfSize(
   return fault(`the file has ${found.size} bytes, but the manifest says ${storedBytes}`);
 }
 
-/** What is said of files that are as committed, where only a sample of them was read. */
+/** The text about sound files, if only a sample was read. */
 export function wholeText(count: number, read: number, what: string): string {
   const others = read === count ? "" : `, ${read} of them read`;
   return `${count} ${what} as committed${others}`;
 }
 
-/** The run's documents, byte for byte. Gives the names of the damaged ones. */
+/** Checks the run's documents, byte for byte. Returns the names of damaged ones. */
 export async function checkDocuments(
   list: CheckList,
   archive: Archive,
@@ -100,8 +100,8 @@ export async function checkDocuments(
 }
 
 /**
- * Files of ours in the run's folders that the manifest does not name, as a kill leaves them. Those that it names as
- * replaced, and kept for readers for an hour, go with the next job after that. What is not ours is for `verifyPlaces`.
+ * Reports files of ours in the run's folders that the manifest does not name, left by a kill. Replaced files that are
+ * kept for an hour are removed by the next job after that. `verifyPlaces` handles foreign files.
  */
 export async function checkUnreferenced(
   list: CheckList,
@@ -119,7 +119,7 @@ export async function checkUnreferenced(
   ] as const) {
     const prefix = layout.committedKey(manifest, folder);
     const names = await store.names(prefix).catch((error: unknown) => {
-      // what stands in the way of the folder is told of each file
+      // each file reports a problem with its folder
       damageOf(error);
       return [];
     });
@@ -143,7 +143,7 @@ export async function checkUnreferenced(
     );
 }
 
-/** The folder people glob: the same bytes as the committed Parquet, nothing missing and nothing stale. */
+/** Checks the folder for globs: the same bytes as the committed Parquet, nothing missing or stale. */
 export async function checkLinks(
   list: CheckList,
   archive: Archive,
@@ -205,7 +205,7 @@ async function hashOf(store: Store, key: string, storedBytes: number) {
   }
 }
 
-/** Tables of a manifest with their names, in the order of the contract. */
+/** A manifest's tables with their names, in the order of the contract. */
 export function tablesOf(manifest: Manifest): [TableName, TableManifest][] {
   return tableNames.flatMap((name) => {
     const table = manifest.tables[name];

@@ -14,7 +14,7 @@ import { throughWords } from "../manifest/through-words.ts";
 import { tablesOf } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
-/** What a manifest says must fit together, before any file is read. */
+/** Checks that a manifest is consistent, before any file is read. */
 export function checkManifest(list: CheckList, manifest: Manifest): void {
   const tables = tablesOf(manifest);
   const state = runState(tables.map(([, table]) => table.state));
@@ -59,7 +59,7 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
   }
 }
 
-/** What is proven of a table, and what an attempt brought beside it: each has to make sense by itself. */
+/** A table's proven part and a later attempt's: each must be consistent by itself. */
 function viewsOf(table: TableManifest): TableView[] {
   const proven = provenView(table);
   const views = proven === undefined ? [] : [proven];
@@ -71,7 +71,7 @@ function viewsOf(table: TableManifest): TableView[] {
   ];
 }
 
-/** What is proven, the latest attempt and the state that stands above both. */
+/** Checks the proven part, the latest attempt and the state above both. */
 function partFaults(table: TableManifest): Fault[] {
   const { state, proven, attempt, accepted } = table;
   const faults: Fault[] = [];
@@ -82,14 +82,14 @@ function partFaults(table: TableManifest): Fault[] {
   must(state === own, `the manifest says that the table is ${state}, but by its parts it is ${own}`);
   const isOk = attempt.outcome === "ok";
   must(!isOk || proven !== null, "its latest attempt was ok, but nothing is proven");
-  // of rows that the gateway no longer has, a note says why they are kept
+  // for rows that the gateway no longer has, a note says why they are kept
   const mayHaveOwn = !isOk || attempt.notes.length > 0;
   must(mayHaveOwn || attempt.holding === null, "its latest attempt was ok, but has separate rows");
   must(isOk === (attempt.behindSince === null), "its latest attempt and behindSince contradict each other");
   must(isOk || proven !== null || attempt.holding !== null, "no rows are proven, and none are kept");
   const isOfAttempt = accepted === undefined || acceptanceOf(table) !== null;
   must(isOfAttempt, "the acceptance is of an earlier attempt, not the latest");
-  // rows set aside, and a proof weaker than required, are no errors
+  // rows set aside, and a proof weaker than required, are not errors
   must(
     attempt.outcome !== "INCOMPLETE" || attempt.error !== null,
     "its latest attempt failed without an error",
@@ -143,7 +143,7 @@ function certificateFaults(table: TableView): Fault[] {
     aside === certificate.quarantined,
     `${countText(certificate.quarantined, "row")} certified as set aside, but the quarantine has ${aside}`,
   );
-  // rows that the gateway no longer keeps are not among those it counts
+  // rows that the gateway no longer keeps are not in its count
   if (
     (certificate.proof === "counted" || certificate.proof === "hashed") &&
     certificate.gatewayFrom === null
@@ -154,7 +154,7 @@ function certificateFaults(table: TableView): Fault[] {
       `${countText(counted, "row")} certified, but the gateway counted ${certificate.gatewayRows ?? "none"}`,
     );
   }
-  // a table that failed after this certificate was made, or in mid-run, may lack Parquet
+  // a table that failed after this certificate, or mid-run, may lack Parquet
   if (state !== "INCOMPLETE" && state !== "UNVERIFIED") {
     const inParquet = sum(parquet);
     must(
@@ -186,7 +186,7 @@ function certificateSummary({ certificate, through }: TableView): string {
   return `${[`${countText(rows, "row")}, proof ${proof}${counted}`, ...throughWords(through)].join(", ")}`;
 }
 
-/** Windows are disjoint, in order, and inside their buckets; only parts of an unsorted answer share theirs. */
+/** Windows must be disjoint, ordered, and inside their buckets; only parts of an unsorted answer share one. */
 function windowFaults({ segments, grain }: TableView): Fault[] {
   const faults: Fault[] = [];
   let before: Segment | undefined;
@@ -211,7 +211,7 @@ function windowFaults({ segments, grain }: TableView): Fault[] {
   return faults;
 }
 
-/** Each bucket with rows has one Parquet file with as many rows, in order, with keys inside the bucket. */
+/** Each bucket with rows must have one Parquet file with as many rows, ordered, with keys inside the bucket. */
 function bucketFaults({ segments, parquet, grain, state }: TableView): Fault[] {
   const faults: Fault[] = [];
   const rows = new Map<string, number>();

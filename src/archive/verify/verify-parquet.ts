@@ -15,8 +15,8 @@ import type { CheckList, Fault } from "./verify-report.ts";
 import { countLines } from "./verify-segments.ts";
 
 /**
- * A table's Parquet and quarantine files: their bytes, then rows, keys and column types as DuckDB reads them. Gives the
- * names of the damaged ones.
+ * Checks a table's Parquet and quarantine files: their bytes, then rows, keys and column types as DuckDB reads them.
+ * Returns the names of damaged ones.
  */
 export async function checkParquet(
   list: CheckList,
@@ -120,7 +120,7 @@ async function typeFaults(
     (column) => `${column.name} ${typeOf(column, exactTypes)}`,
   );
   const missing = wanted.filter((column) => !found.includes(column));
-  // older archives may lack columns that a later contract has; `rebuild` brings them
+  // older archives may lack columns of a later contract; `rebuild` adds them
   const extra = found.filter((column) => !wanted.includes(column));
   if (missing.length + extra.length === 0) return [];
   const parts = [
@@ -159,11 +159,11 @@ async function checkQuarantine(
   list.faults(name, "quarantine", faults, `${countText(table.quarantine.length, "file")} of rows set aside`);
 }
 
-/** Counts the records of a quarantine file in pieces: it is as large as its manifest says, whoever wrote that. */
+/** Counts the records of a quarantine file in pieces, because a manifest may give it any size. */
 async function recordsIn({ layout, store }: Archive, path: string, storedBytes: number): Promise<number> {
   const { handle } = await openRegularFile(await store.localFile(layout.keyOf(path)), storedBytes);
   let records = 0;
-  // closes the file, however it is left
+  // closes the file, however the loop ends
   for await (const chunk of handle.createReadStream({ highWaterMark: 1 << 20 })) {
     records += countLines(chunk as Buffer).rows;
   }

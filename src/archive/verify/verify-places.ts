@@ -21,12 +21,11 @@ export interface PlacesReport {
 }
 
 /**
- * Looks for what is not runvault's in an archive's folders; with `runs`, on the paths of these alone.
+ * Looks for foreign things in an archive's folders; with `runs`, only on their paths.
  *
  * `damaged`: a symbolic link, or anything else, in the place of a folder or file of the archive: jobs refuse to work
- * there. `unproven`: somebody else's Parquet among that of a table: the archive is what it was, but whoever globs the
- * table reads rows that nothing proves. `notice`: anything else that is not runvault's, which harms nothing and is left
- * alone.
+ * there. `unproven`: foreign Parquet among a table's: the archive is unchanged, but globs read unproven rows. `notice`:
+ * any other foreign thing, which is harmless and left alone.
  */
 export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): Promise<PlacesReport> {
   const { layout } = archive;
@@ -69,11 +68,11 @@ export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): 
   }
 }
 
-/** Something in a folder of the archive that is not of the archive's making. */
+/** Something in a folder of the archive that the archive did not make. */
 interface Stray {
   readonly path: string;
   readonly entry: Dirent;
-  /** What of the archive's belongs in its place; null where nothing does. */
+  /** What belongs in its place; null for nothing. */
   readonly wanted: "folder" | "file" | null;
 }
 
@@ -88,7 +87,7 @@ async function* straysIn(
     if (!concerned(path)) continue;
     const inside = shape.folder(entry.name);
     if (inside !== undefined && entry.isDirectory()) yield* straysIn(layout, path, inside, concerned);
-    // many a file's name might be that of an instance or run: it is in the way of those that there are
+    // a file's name may look like that of an instance or run: it is only in the way of existing ones
     else if (inside !== undefined && (entry.isSymbolicLink() || (await isTaken(layout, path))))
       yield { path, entry, wanted: "folder" };
     else if (!shape.isFile(entry.name)) yield { path, entry, wanted: null };
@@ -96,7 +95,7 @@ async function* straysIn(
   }
 }
 
-/** Whether the folder that belongs here is one that every archive has, or that of an archived run or its instance. */
+/** Whether a folder belongs here, because every archive has it, or an archived run or its instance does. */
 async function isTaken(layout: Layout, path: string): Promise<boolean> {
   const [top, ...below] = relative(layout.dir, path).split(sep);
   const [instance, run] = top === "tables" ? below.slice(1) : below;
@@ -104,11 +103,11 @@ async function isTaken(layout: Layout, path: string): Promise<boolean> {
   const folder = join(layout.runsDir, instance);
   const found = await lstatOrNull(run === undefined ? folder : join(folder, `${run}.json`));
   if (run !== undefined) return found !== null;
-  // of the folder of manifests itself there is only the data left to tell
+  // if the folder of manifests itself is gone, only the data shows it
   return found?.isDirectory() === true || (await hasData(layout, instance));
 }
 
-/** Tells of a path whether it is, or is in, a folder of these runs, or leads there. */
+/** Whether a path is, is in, or leads to a folder of these runs. */
 function onPathsOf(layout: Layout, runs: readonly RunRef[]): (path: string) => boolean {
   const parts = new Set<string>();
   const own = new Set<string>();
@@ -126,13 +125,13 @@ function onPathsOf(layout: Layout, runs: readonly RunRef[]): (path: string) => b
   return (path) => parts.has(path) || own.has(dirname(path));
 }
 
-/** The Parquet files that a stray below a table's folder is or holds: a glob over the table reads these. */
+/** Parquet files that are, or are in, a foreign entry below a table's folder: globs over the table read these. */
 async function parquetIn(layout: Layout, path: string, entry: Dirent): Promise<string[]> {
   const [top, table, ...below] = relative(layout.dir, path).split(sep);
   if (top !== "tables" || below.length === 0 || !tableNames.some((name) => name === table)) return [];
   if (!entry.isDirectory()) return path.endsWith(".parquet") ? [path] : [];
   const entries = await readdir(path, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
-    // a folder that is not the archive's may be closed to it
+    // a foreign folder may be unreadable
     if (isMissing(error) || (error as NodeJS.ErrnoException).code === "EACCES") return [];
     throw RunvaultError.from(error, { place: { file: path } });
   });
@@ -140,7 +139,7 @@ async function parquetIn(layout: Layout, path: string, entry: Dirent): Promise<s
   return files.map((found) => join(found.parentPath, found.name)).sort();
 }
 
-/** What is in a folder, by name; nothing where there is none. */
+/** What is in a folder, by name; nothing if there is none. */
 export async function entriesIn(folder: string): Promise<Dirent[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true });

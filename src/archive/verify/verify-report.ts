@@ -3,7 +3,7 @@ import { exit } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 
-/** Everything that is checked, in the order in which people read a report. */
+/** All checks, in the order of reports. */
 export const checkNames = [
   "places",
   "foreign",
@@ -32,33 +32,33 @@ export const checkNames = [
 export type CheckName = (typeof checkNames)[number];
 
 /**
- * What a check found. `notice`: odd, and harmless. `unproven`: the archive holds what came, but that is not proven
- * whole or sound. `damaged`: the archive is not what was committed.
+ * The result of a check. `notice`: odd but harmless. `unproven`: the archive has what came, but that is not proven
+ * whole or sound. `damaged`: the archive differs from what was committed.
  */
 export type CheckLevel = "ok" | "notice" | "unproven" | "damaged";
 
 export interface VerifyCheck {
   readonly run: RunRef;
-  /** Null where the check concerns the run as a whole. */
+  /** Null if the check concerns the run as a whole. */
   readonly table: TableName | null;
   readonly check: CheckName;
   readonly level: CheckLevel;
   /** True for the levels `ok` and `notice`. */
   readonly ok: boolean;
-  /** What was checked, or what is wrong, with the values. */
+  /** What was checked, or what is wrong, with values. */
   readonly detail: string;
-  /** Files concerned, relative to the archive folder. */
+  /** Affected files, relative to the archive folder. */
   readonly files: readonly string[];
 }
 
 export interface VerifyReport {
   readonly run: RunRef;
-  /** Generation of the manifest that was checked; null where it cannot be read. */
+  /** Generation of the manifest that was checked; null if it cannot be read. */
   readonly generation: number | null;
   readonly checks: readonly VerifyCheck[];
   readonly damaged: boolean;
   readonly unproven: boolean;
-  /** What to do about what kept the run from being read; null where it was read. */
+  /** What to do if the run could not be read; null if it was. */
   readonly remedy: string | null;
   /** Exit status: damaged before incomplete before done. */
   readonly exit: number;
@@ -78,7 +78,7 @@ export class CheckList {
     this.#dir = archiveDir;
   }
 
-  /** What is not proven of a table that the operator accepted is a notice from here on; damage stays damage. */
+  /** From here on, unproven parts of a table that the operator accepted are notices; damage stays damage. */
   accept(table: TableName): void {
     this.#accepted.add(table);
   }
@@ -97,7 +97,7 @@ export class CheckList {
     this.checks.push({ run: this.run, table, check, level, ok, detail, files: shown });
   }
 
-  /** One check with several possible faults: each fault is an entry, none of them is one `ok` entry. */
+  /** One check with several possible faults: an entry per fault, or one `ok` entry. */
   faults(
     table: TableName | null,
     check: CheckName,

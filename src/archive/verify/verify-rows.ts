@@ -19,7 +19,7 @@ import type { CheckList, Fault } from "./verify-report.ts";
 
 interface TableRows {
   readonly list: CheckList;
-  /** The path of a committed file on this machine. */
+  /** The local path of a committed file. */
   readonly pathOf: (file: string) => string;
   readonly manifest: Manifest;
   readonly name: TableName;
@@ -29,7 +29,7 @@ interface TableRows {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What both sides of one bucket, row by row, came to. */
+/** The row-by-row comparison of one bucket. */
 interface BucketRows {
   readonly parquetHash: bigint;
   readonly segmentHash: bigint;
@@ -39,8 +39,8 @@ interface BucketRows {
 }
 
 /**
- * Every row of a table: Parquet against the lines of the segments, in order; both row hashes; order, bounds, identity
- * and uniqueness. The table's files are as committed when this is asked.
+ * Checks every row of a table: Parquet against the segments' lines, in order; both row hashes; order, bounds, identity
+ * and uniqueness. The table's files must have been found as committed.
  */
 export async function checkRows(input: TableRows): Promise<void> {
   const { list, name, table, onRows, signal } = input;
@@ -145,8 +145,8 @@ async function compareBucket(
 }
 
 /**
- * The rows whose stored line is not the canonical line, one by one: a source may print its rows otherwise, and they
- * are the same rows when they say the same.
+ * Compares rows whose stored line is not canonical, one by one: a source may print its rows differently, and they are
+ * the same if they mean the same.
  */
 async function compareDiffering(
   { connection, name, pathOf, signal, table: { exactTypes } }: TableRows,
@@ -191,8 +191,8 @@ async function compareDiffering(
 }
 
 /**
- * SQL that lays the lines of a bucket's segments beside the rows of its Parquet file, by position. Both scans keep
- * their order, and nothing is held in memory but for segments that came unsorted.
+ * SQL that pairs the lines of a bucket's segments with the rows of its Parquet file, by position. Both scans keep their
+ * order, and nothing but unsorted segments is held in memory.
  */
 function pairsSql(
   { name, pathOf, table: { exactTypes } }: TableRows,
@@ -202,7 +202,7 @@ function pairsSql(
   const table = tableNamed(name);
   const files = fileList(segments.map(({ file }) => pathOf(file)));
   const longest = segments.reduce((most, { longestLine }) => Math.max(most, longestLine), 0);
-  // room for the line end, and no less than a buffer that reads well
+  // room for the line end, and at least a buffer that reads well
   const objectBytes = Math.max(Math.min(longest, lineLimitBytes) + 16, 1 << 20);
   const lines = `read_ndjson_objects(${files}, hive_partitioning = false, filename = true, compression = 'zstd', maximum_object_size = ${objectBytes})`;
   const sorted = segments.every((segment) => segment.sorted);
@@ -217,7 +217,10 @@ function pairsSql(
     FROM ${stored} s POSITIONAL JOIN ${rows} p`;
 }
 
-/** Keys rise over all files of the table, and no seq stands twice; in no timestamp where seq was numbered in each. */
+/**
+ * Keys must rise over all files of the table, and no seq may occur twice; if seq is numbered per timestamp, not within
+ * one.
+ */
 async function checkOrder({ list, name, pathOf, table, connection }: TableRows): Promise<void> {
   if (table.parquet.length === 0) {
     list.add(name, "order", "ok", "no rows");
@@ -240,7 +243,7 @@ async function checkOrder({ list, name, pathOf, table, connection }: TableRows):
       `${countText(falls!, "row")} with a smaller key than the row before`,
       files,
     );
-  // a seq that always rises can't repeat, which spares the grouping
+  // a seq that always rises cannot repeat, which saves the grouping
   const once = isNumberedHere
     ? "every seq, which is derived, occurs once in its timestamp"
     : "every seq occurs once";
@@ -263,7 +266,7 @@ async function checkOrder({ list, name, pathOf, table, connection }: TableRows):
     );
 }
 
-/** Every fill refers to an order of the run. Asked only where both tables are here and the orders are all here. */
+/** Every fill must refer to an order of the run. Checked only if both tables are here, with all orders. */
 export async function checkFills(
   list: CheckList,
   archive: Archive,

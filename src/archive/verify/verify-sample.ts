@@ -3,19 +3,19 @@ import type { Layout } from "../layout.ts";
 import type { Manifest } from "../manifest/manifest.ts";
 import { everyFile } from "../manifest/manifest-files.ts";
 
-/** The files that a verification reads; of all others it sees that they are there, in their size. */
+/** The files that a verification reads; of others it only checks presence and size. */
 export interface Sample {
   readonly has: (path: string) => boolean;
   readonly files: number;
   readonly bytes: number;
-  /** Of how many files and bytes it was drawn. */
+  /** Drawn from so many files and bytes. */
   readonly ofFiles: number;
   readonly ofBytes: number;
 }
 
 /**
- * Draws files at random until they have this share of all bytes, one file at least: each time others, so that a
- * verification of five percent a night has read most of an archive within a few months.
+ * Draws files at random until they have this share of all bytes, at least one. Each time others are drawn, so five
+ * percent a night covers most of an archive within a few months.
  */
 export function drawSample(layout: Layout, manifests: readonly Manifest[], share: number): Sample {
   const all = manifests.flatMap((manifest) => {

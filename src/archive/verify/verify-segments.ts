@@ -11,8 +11,8 @@ import type { CheckList, Fault } from "./verify-report.ts";
 const newline = 10;
 
 /**
- * Reads the segments of a table whole: size, SHA-256, frame with its checksum, and the lines in it. Gives the names of
- * the damaged ones.
+ * Reads a table's segments whole: size, SHA-256, frame with its checksum, and their lines. Returns the names of damaged
+ * ones.
  */
 export async function checkSegments(
   list: CheckList,
@@ -68,7 +68,7 @@ export async function checkSegments(
   return damaged;
 }
 
-/** Line ends in a text, and what would make a line of it no line. */
+/** Counts line ends in a text, and finds anything that would break a line. */
 export function countLines(text: Buffer): { rows: number; longest: number; empty: number; ended: boolean } {
   let rows = 0;
   let longest = 0;

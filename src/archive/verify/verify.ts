@@ -32,30 +32,29 @@ export type { CheckLevel, CheckName, VerifyCheck, VerifyReport } from "./verify-
 export interface VerifyProgress {
   readonly run: RunRef;
   readonly table: TableName;
-  /** Rows of the run checked so far, and to check; `deep` counts each row twice. */
+  /** Rows of the run checked so far, and in all; `deep` counts each row twice. */
   readonly rows: number;
   readonly totalRows: number;
 }
 
 export interface VerifyOptions {
-  /** Compares every row, too. Default false. */
+  /** Compare every row, too. Default false. */
   readonly deep?: boolean;
-  /** The files that are read; of the others only presence and size are checked. Default: all. */
+  /** The files to read; of others only presence and size are checked. Default: all. */
   readonly sample?: Sample | undefined;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: VerifyProgress) => void;
-  /** Memory DuckDB may take, in MiB. 256: rows stream through; only a table whose seq falls and rises needs more. */
+  /** DuckDB's memory limit in MiB. 256: rows stream through; only a table whose seq is not monotonic needs more. */
   readonly memoryLimitMb?: number;
   readonly threads?: number;
-  /** What reads, for a caller who verifies several runs, one after another. Default: one for each call. */
+  /** DuckDB for several verifications, one after another. Default: one per call. */
   readonly duckdb?: JobDuckDB;
 }
 
 /**
- * Checks one committed run against itself, without belief in what its writer logged: the manifest's own sense, the
- * bytes of every file, lines and rows counted anew; `deep` compares every row of Parquet with its line. Whatever is
- * wrong with the archive is in the report, nothing is repaired. Throws `not_archived` where the run was never
- * committed, and what the disk itself throws.
+ * Checks one committed run against itself, without trusting its writer: consistency of the manifest, the bytes of every
+ * file, lines and rows counted again; `deep` compares every Parquet row with its line. All problems are in the report,
+ * and nothing is repaired. Throws `not_archived` if the run was never committed, and disk errors.
  */
 export async function verifyRun(
   archive: Archive,
@@ -110,7 +109,7 @@ export async function verifyRun(
         pathOf: await pathsOf(archive, manifest, [...table.parquet, ...view.segments]),
         manifest,
         name,
-        // its Parquet may be made of segments that are proven, too
+        // its Parquet may also be made from proven segments
         table: { ...table, segments: view.segments },
         connection: duckdb.connection,
         onRows: (count) => onRows(name, count),
@@ -122,7 +121,7 @@ export async function verifyRun(
   } finally {
     await rm(tempDirectory, { recursive: true, force: true });
   }
-  // nothing here goes by what is remembered, but jobs do: what is damaged is made anew by the next one
+  // verification ignores caches but jobs use them: recording damage makes the next job repair it
   if (found.size > 0) {
     const files = everyFile(manifest).filter(({ file }) => found.has(file));
     await new WholeFiles(archive).damagedOf(manifest, files);
@@ -130,7 +129,7 @@ export async function verifyRun(
   return list.report(manifest.generation);
 }
 
-/** What is behind a link is nobody's word for the run: told once, and not for each file that would be there. */
+/** Files behind a link are not the run's: reported once, instead of for each missing file. */
 async function isInRealFolders(list: CheckList, { layout }: Archive, run: RunRef): Promise<boolean> {
   try {
     await requireRealFolders(layout, [layout.dataDir(run), layout.quarantineDir(run)]);
@@ -148,13 +147,13 @@ async function isInRealFolders(list: CheckList, { layout }: Archive, run: RunRef
 export interface VerifyArchiveOptions extends VerifyOptions {
   /** The runs to verify. Default: all. */
   readonly runs?: readonly FoundRun[];
-  /** Also what people glob of runs that are not archived. Default true. */
+  /** Also check links of runs that are not archived. Default true. */
   readonly leftovers?: boolean;
 }
 
 /**
- * Verifies the runs of the archive, one report each, as they are done. A manifest that cannot be read is a report of
- * its own, under the ids that its path names; so is what people glob of a run that is not archived.
+ * Verifies the archive's runs, and yields a report for each when it is done. An unreadable manifest has its own report,
+ * under the ids in its path; so do links of a run that is not archived.
  */
 export async function* verifyArchive(
   archive: Archive,
@@ -170,7 +169,7 @@ export async function* verifyArchive(
   if (leftovers) yield* verifyLeftovers(archive);
 }
 
-/** The report of a run that was found; null where it was removed since. */
+/** The report of a found run; null if it was removed since. */
 async function verifyFound(
   archive: Archive,
   { run, damage }: FoundRun,
@@ -190,7 +189,7 @@ async function verifyFound(
   return list.report(null);
 }
 
-/** The folders that people glob show what no manifest stands for: `rm` was killed, or something else wrote there. */
+/** Reports links without a manifest: `rm` was killed, or something else wrote there. */
 async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> {
   const { runsDir } = archive.layout;
   const left = new Map<string, [TableName, string][]>();
@@ -198,12 +197,12 @@ async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> 
     const folder = archive.layout.tablesDir(table);
     for (const instance of await namesIn(folder)) {
       const names = await namesIn(join(folder, instance));
-      // after the folders: a commit puts its manifest there first
+      // after the folders: a commit writes its manifest first
       const archived = new Set(await namesIn(join(runsDir, instance)));
       for (const name of names) {
         if (archived.has(`${name}.json`)) continue;
         const run = join(instance, name);
-        // what is not ours is for `verifyPlaces`, and `runvault rm` leaves it
+        // `verifyPlaces` handles foreign entries, and `runvault rm` leaves them
         if ((await lstatOrNull(join(folder, run)))?.isDirectory() !== true) continue;
         const files = await namesIn(join(folder, run));
         if (files.length > 0 && !files.some(ownFiles.tables)) continue;
@@ -219,7 +218,7 @@ async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> 
     const list = new CheckList({ instanceId: idIn(instance), runId: idIn(name) }, archive.dir);
     for (const [table, folder] of left.get(run) ?? [])
       list.add(table, "links", "notice", "files of a run that is not archived", [folder]);
-    // of a run whose removal was stopped its links are told, which go first
+    // for a partly removed run only its links are reported; they are removed first
     if (!left.has(run))
       list.add(null, "unreferenced", "notice", "files of a run that is not archived", data.get(run));
     list.remedy = leftoversRemedy;
@@ -227,11 +226,11 @@ async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> 
   }
 }
 
-/** Whether its manifest was removed or lost, what is left of a run does not tell. */
+/** Leftovers of a run do not show whether its manifest was removed or lost. */
 const leftoversRemedy =
   "If the run was to be removed, `runvault rm` removes the rest; if not, restore its manifest below runs/ from a backup.";
 
-/** The folders of rows of runs that have no manifest, by the path of the run; a run with work that is not committed is no such. */
+/** Data folders of runs without a manifest, by the run's path; runs with uncommitted work do not count. */
 async function leftData({ layout }: Archive): Promise<Map<string, string[]>> {
   const left = new Map<string, string[]>();
   for (const [top, isOwn] of [
@@ -243,7 +242,7 @@ async function leftData({ layout }: Archive): Promise<Map<string, string[]>> {
         const run = join(instance, name);
         const folder = join(top, run);
         if (!(await namesIn(folder)).some(isOwn)) continue;
-        // after the files: a commit, which moves them there, comes with its manifest
+        // after the files: a commit that moves them there also writes its manifest
         if ((await lstatOrNull(join(layout.runsDir, instance, `${name}.json`))) !== null) continue;
         if ((await lstatOrNull(join(layout.pendingRoot, run))) !== null) continue;
         left.set(run, [...(left.get(run) ?? []), folder]);
@@ -253,7 +252,7 @@ async function leftData({ layout }: Archive): Promise<Map<string, string[]>> {
   return left;
 }
 
-/** The real folders in a folder; links are for `verifyPlaces`. */
+/** The real folders in a folder; `verifyPlaces` handles links. */
 async function foldersIn(folder: string): Promise<string[]> {
   if ((await lstatOrNull(folder))?.isDirectory() !== true) return [];
   return (await entriesIn(folder)).filter((entry) => entry.isDirectory()).map(({ name }) => name);
@@ -278,8 +277,8 @@ function rowsIn({ segments }: Holding): number {
 }
 
 /**
- * What is to be read of each table: what is proven, and of what an attempt brought beside it the files (`own`) that are
- * not proven as well, so that none is read twice.
+ * What to read of each table: its proven part, and the files of a later attempt that are not also proven (`own`), so
+ * that none is read twice.
  */
 function ownViews(
   manifest: Manifest,

@@ -18,7 +18,7 @@ export interface AcceptTable {
   readonly archive: Archive;
   readonly run: RunRef;
   readonly table: TableName;
-  /** Who says so, and why; null takes back what was accepted. */
+  /** Who accepts it, and why; null undoes the acceptance. */
   readonly word: Pick<Acceptance, "by" | "reason"> | null;
   readonly clock: () => Nanoseconds;
   /** Version of this program, for the manifest. */
@@ -32,19 +32,19 @@ export interface AcceptedTable {
 }
 
 /**
- * Commits the operator's word that a table which is not proven stays as it is, or that it does so no longer. Nothing
- * else of the run changes. Throws `not_archived`; `table_unknown` and `invalid_argument` where there is nothing to
- * accept or to take back; `locked` where a job works on the run, or left fetched rows that are not committed.
+ * Commits the operator's acceptance of an unproven table, or undoes it. Nothing else in the run changes. Throws
+ * `not_archived`; `table_unknown` and `invalid_argument` if there is nothing to accept or undo; `locked` if a job is
+ * working on the run, or left fetched rows that are not committed.
  */
 export async function acceptTable(asked: AcceptTable): Promise<AcceptedTable> {
   const { archive, run, table: name, word, clock, tool, step = () => {} } = asked;
-  // before the lock is taken: its file would be all that is there of a misspelt run
+  // before the lock: its file would be the only trace of a misspelt run
   wordOn(await committedOf(archive, run), asked);
   await using _lock = await lockRun(archive.layout, run);
   await archive.refresh();
   const committed = await committedOf(archive, run);
   const table = wordOn(committed, asked);
-  // a kill between the commit and the end of its job
+  // a kill came between the commit and the end of its job
   if (await holdsCommittedWork(archive.layout, run, committed))
     await tidyCommitted(archive, committed, clock());
   await refuseFetchedWork(archive, committed);
@@ -75,7 +75,7 @@ async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
   return committed;
 }
 
-/** The table on which there is something to say. */
+/** The table to accept. */
 function wordOn(
   committed: Manifest,
   { table: name, word }: Pick<AcceptTable, "table" | "word">,
@@ -104,13 +104,13 @@ function wordOn(
   );
 }
 
-/** What is accepted, and by what a later job tells that it is something else. */
+/** What is accepted, in a form that shows later whether it has changed. */
 function basisOf(
   { run, startedAt }: Manifest,
   table: TableManifest,
 ): Pick<Acceptance, "attemptAt" | "outcome" | "final" | "storageVersion" | "gatewayRows"> {
   const { attempt } = table;
-  // a job that did not take up this table may have seen a version since
+  // a job that skipped this table may have seen a newer version
   const isOfLastJob = parseTime(attempt.at) >= parseTime(startedAt);
   return {
     attemptAt: attempt.at,

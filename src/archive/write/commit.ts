@@ -30,9 +30,9 @@ import { readersOf, unnamedFiles } from "../upkeep/unnamed-files.ts";
 import { holdsCommittedWork, type RunJournal, removeWork, type Step } from "./run-journal.ts";
 
 /**
- * Makes `next` the committed truth of its run: files put beside those of generations before, then the manifest, for all
- * tables at once. The manifest is replaced only if it is still the generation that was read. It also says which files
- * of generations before are kept for their readers; others are removed.
+ * Commits `next` for its run: files are added beside those of earlier generations, then the manifest for all tables at
+ * once. The manifest is replaced only if it is still the generation that was read. It also lists old files that are
+ * kept for readers; others are removed.
  */
 export async function commitRun(
   archive: Archive,
@@ -44,12 +44,12 @@ export async function commitRun(
   const key = layout.keyOf(layout.manifestFile(next));
   // types may have changed since the job began
   await archive.refresh();
-  // read before the data that it tells apart
+  // read before the data that it identifies
   const token = (await store.head(key))?.token;
   const before = await archive.manifest(next);
   if ((before?.generation ?? 0) !== next.generation - 1) throw overtakenBy(before, next);
   refuseFormerTypes(archive, before, next);
-  // again: the job may have taken hours, and from here on everything has to succeed
+  // again: the job may have taken hours, and from here everything must succeed
   await requireRealFoldersOf(layout, next);
   const requireStanding = async () => {
     if ((await store.head(key))?.token !== token) throw overtakenBy(await archive.manifest(next), next);
@@ -82,8 +82,8 @@ function overtakenBy(now: Manifest | null, next: Manifest): RunvaultError {
 }
 
 /**
- * Removes the files of a run that its manifest does not name, but for those whose hour is not over, and those that a
- * reader may be at. What stays goes with a later job, or with garbage collection.
+ * Removes files that the run's manifest does not name, except those within their hour and those that a reader may use.
+ * The rest goes with a later job or garbage collection.
  */
 async function removeOthers(
   archive: Archive,
@@ -99,7 +99,7 @@ async function removeOthers(
   if (free.length > 0) await archive.store.remove(free.map(({ key }) => key));
 }
 
-/** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
+/** New Parquet must have the archive's current types; files kept from the previous generation stay as they are. */
 function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Manifest): void {
   for (const name of tableNames) {
     const former = heldIn(before, name);
@@ -116,8 +116,8 @@ function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Mani
 }
 
 /**
- * Puts what is pending of the named files; the others have to be there already. What the generation before names, too,
- * may have been lost since: that is no reason to keep back what this job has of other tables.
+ * Stores the pending files among the named ones; the others must already exist. Lost files that the previous generation
+ * also names do not stop the commit of other tables.
  */
 async function putFiles(
   { layout, store }: Archive,
@@ -142,7 +142,7 @@ async function putFiles(
       hint: "Find what else changes files in the archive's folder, then run the same command again: nothing was committed.",
     });
   }
-  // what generations before name stays as it is, whatever is pending
+  // files named by earlier generations stay, whatever is pending
   const isToPut = ({ file }: (typeof wanted)[number]) => held.has(file) && !known.has(file);
   const object = ({ key, file }: (typeof wanted)[number]) => ({
     key,
@@ -154,10 +154,10 @@ async function putFiles(
       step("commit-moved-one");
     }
   }
-  // what is on another disk stays there until the end of the job: until then a loss of power may cost the copy
+  // originals on another disk stay until the end of the job, because a power cut could lose the copy
   const taken = new Set(await store.putAllIfAbsent(objects()));
   if (taken.size === 0) return;
-  // no manifest names what a killed commit left, and what counts is what is pending
+  // no manifest names files of a killed commit; the pending ones count
   await requireStanding();
   await store.remove([...taken]);
   const again = await store.putAllIfAbsent(wanted.filter(({ key }) => taken.has(key)).map(object));
@@ -165,9 +165,9 @@ async function putFiles(
 }
 
 /**
- * Ends what a kill between a commit and the end of its job left undone: links, files that the manifest does not name,
- * the work folders of the committed generation. Work on a later generation stays. What has been kept for its hour goes,
- * too. Under the run's lock only.
+ * Finishes what a kill between a commit and its job's end left undone: links, files that the manifest does not name,
+ * work folders of the committed generation. Work on a later generation stays. Also removes files whose hour is over.
+ * Only under the run's lock.
  */
 export async function tidyCommitted(archive: Archive, manifest: Manifest, now: Nanoseconds): Promise<void> {
   const { layout, store } = archive;
@@ -180,17 +180,17 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest, now: N
 }
 
 /**
- * Brings `tables/` in line with the manifest: one hard link (or copy) a readable bucket, renamed over the former, so
- * that a glob sees each bucket old or new, never torn, never twice. With `anew` copies are replaced as well, whatever
- * is in them. Gives how many were made.
+ * Updates `tables/` from the manifest: one hard link (or copy) per readable bucket, renamed into place, so that a glob
+ * sees each bucket old or new, never torn or twice. With `again` copies are replaced whatever they contain. Returns how
+ * many were made.
  */
 export async function refreshTables(archive: Archive, manifest: Manifest, anew = false): Promise<number> {
   const { layout, store } = archive;
   let made = 0;
-  // after the manifest is in its place: who ends a change of types from here on sees this generation
+  // after the manifest is in place: whoever finishes a change of types now sees this generation
   await archive.refresh();
   for (const name of tableNames) {
-    // until every run has the new types, people go on seeing what they saw: files of one type
+    // until every run has the new types, people keep seeing files of one type
     if (archive.formerTypes(name) !== undefined) continue;
     const dir = layout.tableDir(name, manifest);
     const files = linkedParquet(manifest, name);
@@ -206,7 +206,7 @@ export async function refreshTables(archive: Archive, manifest: Manifest, anew =
   return made;
 }
 
-/** The Parquet files of a table that people see in `tables/`. */
+/** The Parquet files of a table that are linked in `tables/`. */
 export function linkedParquet(manifest: Manifest, name: TableName): readonly ParquetFile[] {
   return manifest.tables[name]?.proven?.parquet ?? [];
 }
@@ -216,21 +216,20 @@ function heldIn(manifest: Manifest | null, name: TableName): Holding[] {
   return table === undefined ? [] : holdingsOf(table);
 }
 
-/** Whether a link, or a copy, had to be made. */
+/** Whether a link or copy had to be made. */
 async function linkOver(store: Store, key: string, to: string, anew: boolean): Promise<boolean> {
-  // the file is lost, or something else is in its place, which its readers are told; what people glob may still be
-  // whole
+  // the file is lost or replaced by something else, which its readers report; the link may still be whole
   const from = await store.localFile(key).catch((error: unknown) => {
     const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
     if (isMissing(error) || isDamaged) return null;
     throw error;
   });
-  // of a symbolic link its own: it is replaced, wherever it points to
+  // looks at a symbolic link itself: it is replaced, wherever it points
   const [source, target] = await Promise.all([from === null ? null : lstatOrNull(from), lstatOrNull(to)]);
   requireReplaceable(to, target);
   if (from === null || source === null) return false;
   if (target !== null && target.ino === source.ino && target.dev === source.dev) return false;
-  // a copy, where files cannot be linked
+  // a copy, if files cannot be linked
   if (!anew && target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs)
     return false;
   const aside = join(to, "..", `.${process.pid}.part`);

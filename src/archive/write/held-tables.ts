@@ -22,50 +22,56 @@ import { isMissing, sizeOf } from "../storage/fsync-files.ts";
 import type { Store } from "../storage/store.ts";
 import { type Entry, readJournal, type ScanRecord } from "./journal.ts";
 
-/** What is held of one table, committed and pending together. */
+/** The held state of one table, committed and pending together. */
 export interface HeldTable {
   grain: Grain | null;
   fullScan: ScanRecord | null;
-  /** In order of their windows; parts of one unsorted answer share theirs. */
+  /** In order of their windows; parts of one unsorted answer share one. */
   segments: Segment[];
-  /** Each with the names of the segments it was made of; a bucket may have several, of which one is of those held now. */
+  /**
+   * Each with the segments that it was made from; a bucket may have several, one of which matches the segments held
+   * now.
+   */
   parquet: { file: ParquetFile; of: string[]; drift: string[] }[];
   quarantine: QuarantineFile[];
-  /** What these rows came through; undefined where they came as the contract has them. */
+  /** How these rows came; undefined if as the contract says. */
   through?: Through | undefined;
-  /** Names of segments whose rows were the same when this job, or one that was interrupted, streamed them once more. */
+  /** Segments that this or an interrupted job streamed again and found equal. */
   compared: Set<string>;
-  /** What the gateway told and brought of it, by the journal: it counts as long as the segments there do. */
+  /** Evidence about it in the journal, which counts as long as the segments there do. */
   evidence: Evidence[];
 }
 
-/** A table of which nothing is held. */
+/** A table without held data. */
 export function nothingHeld(): HeldTable {
   const lists = { segments: [], parquet: [], quarantine: [], evidence: [] };
   return { grain: null, fullScan: null, ...lists, compared: new Set() };
 }
 
-/** What says which work is held of a run: where it is, and what it would be a continuation of. */
+/** Identifies the held work of a run: its place, and what it would continue. */
 export interface HeldWork {
   readonly layout: Layout;
   readonly store: Store;
   readonly run: RunRef;
   readonly committed: Manifest | null;
-  /** Of the finished run whose rows are wanted; null while the run goes on: counts tell then. */
+  /** Of the finished run to fetch; null while the run grows: then counts decide. */
   readonly storageVersion: string | null;
-  /** Whether the run is final: rows that were fetched while it went on may have changed since. */
+  /** Whether the run is final: rows fetched while it grew may have changed since. */
   readonly final: boolean;
-  /** Whether rows are made anew of those committed, by another map: no job goes on with that. */
+  /** Whether rows are converted from committed ones with another map: no job continues that. */
   readonly remaps?: true;
-  /** Committed files that are missing, or not what was committed: they count for nothing. Default: none. */
+  /** Committed files that are missing or damaged and do not count. Default: none. */
   readonly lost?: ReadonlySet<string>;
-  /** What an interrupted job last noted before this, in milliseconds since 1970, does not count. Default: all counts. */
+  /**
+   * Work last noted by an interrupted job before this time, in milliseconds since 1970, does not count. Default: all
+   * counts.
+   */
   readonly notedSinceMs?: number;
-  /** Parquet of other types does not count, committed or not: its bucket is converted again. */
+  /** Parquet with other types does not count, committed or not: its bucket is converted again. */
   readonly exactTypes: (table: TableName) => ExactTypes;
 }
 
-/** Where a held file is: among what is committed, or in the folder of work that is not. */
+/** A held file's place: among the committed files, or in the folder of uncommitted work. */
 export interface HeldPlace {
   readonly store: Store;
   readonly key: string;
@@ -75,29 +81,29 @@ export interface HeldPlace {
 /** How much of a run's journal is taken up. */
 export interface TakenUp {
   readonly held: HeldTables;
-  /** The journal's entries; none where it is of another generation or version, or damaged. */
+  /** The journal's entries; none if it belongs to another generation or version, or is damaged. */
   readonly entries: readonly Entry[];
-  /** Bytes of the journal's whole lines; fewer than it has where its last line is torn. */
+  /** Bytes of the journal's whole lines; fewer than its size if the last line is torn. */
   readonly wholeBytes: number;
   readonly isTorn: boolean;
 }
 
-/** What a job on a run would work on: the committed generation, and what an interrupted job fetched after it. */
+/** A job's starting point on a run: the committed generation, and what an interrupted job fetched after it. */
 export class HeldTables {
   readonly generation: number;
-  /** Segments that an earlier, interrupted job had fetched. */
+  /** Segments that an interrupted job had fetched. */
   resumedSegments = 0;
-  /** True where some of them were fetched while the run went on. */
+  /** True if some were fetched while the run was growing. */
   resumedGrowing = false;
-  /** Committed segments that count for nothing: files of theirs are lost, or the gateway counted other rows. */
+  /** Committed segments that do not count: their files are lost, or the gateway counted other rows. */
   readonly lostSegments = new Map<TableName, readonly string[]>();
   readonly #tables = new Map<TableName, HeldTable>();
-  /** What the journal says of the rows of segments that are not whole any more, by their names. */
+  /** The journal's evidence about damaged segments, by name. */
   readonly #damaged = new Map<string, Evidence>();
-  /** Files that the committed generation names. */
+  /** Files of the committed generation. */
   readonly #committed = new Set<string>();
   readonly #work: HeldWork;
-  /** Work that is not committed. */
+  /** The uncommitted work. */
   readonly #pending: Store;
 
   private constructor(work: HeldWork) {
@@ -108,9 +114,9 @@ export class HeldTables {
   }
 
   /**
-   * Reads what is held without changing anything on disk. What an interrupted job left counts where it belongs to the
-   * generation after `committed` and its files are whole. What came under another storage version does not: rows of two
-   * versions would make a table that never was.
+   * Reads what is held without changing the disk. An interrupted job's work counts if it belongs to the generation
+   * after `committed` and its files are whole. Work from another storage version does not: mixed rows would make a
+   * table that never existed.
    */
   static async read(work: HeldWork): Promise<TakenUp> {
     const { layout, run, storageVersion, notedSinceMs = 0 } = work;
@@ -124,7 +130,7 @@ export class HeldTables {
       head.generation === held.generation &&
       head.remaps !== true &&
       notedMs >= notedSinceMs &&
-      // what came once nothing changed any more may have changed while the run went on again
+      // rows fetched when the run was final may have changed since it resumed growing
       !(head.final && !work.final) &&
       (head.storageVersion === null || head.storageVersion === storageVersion);
     if (!ours) return { held, entries: [], wholeBytes, isTorn: false };
@@ -142,7 +148,7 @@ export class HeldTables {
     return held;
   }
 
-  /** Where a held file is now: an interrupted commit may have moved it already. */
+  /** A held file's current place: an interrupted commit may have moved it already. */
   async locate(name: string, folder: CommittedFile["folder"] = "data"): Promise<HeldPlace> {
     const { layout, run, store } = this.#work;
     const pending = join(layout.pendingDir(run), name);
@@ -152,7 +158,7 @@ export class HeldTables {
     return { store, key: layout.committedKey(run, folder, name), isPending: false };
   }
 
-  /** True for segments and Parquet of the committed generation: what became of them since is not known. */
+  /** True for segments and Parquet of the committed generation, which may have changed since they were written. */
   isCommitted(name: string): boolean {
     return this.#committed.has(name);
   }
@@ -162,7 +168,7 @@ export class HeldTables {
     return this.of(name).segments.filter((segment) => segment.bucket === bucket);
   }
 
-  /** The bucket's Parquet that was made of exactly these segments, those held now unless others are given. */
+  /** The bucket's Parquet made from exactly these segments, by default those held now. */
   converted(name: TableName, bucket: string, segments: readonly Segment[] = this.segmentsOf(name, bucket)) {
     const of = segments.map(({ file }) => file);
     return this.of(name).parquet.find((made) => made.file.bucket === bucket && sameNames(made.of, of));
@@ -178,7 +184,7 @@ export class HeldTables {
     held.parquet.push({ file, of: [...of], drift: [...drift] });
   }
 
-  /** Puts a segment in the place of the one that it was made of. */
+  /** Replaces a segment with one made from it. */
   replaceSegment(
     name: TableName,
     replaces: string,
@@ -187,30 +193,30 @@ export class HeldTables {
   ): void {
     const held = this.of(name);
     const at = held.segments.findIndex(({ file }) => file === replaces);
-    // what it was made of does not count any more: its window is fetched again
+    // its source no longer counts: its window is fetched again
     if (at < 0) return;
     held.segments[at] = segment;
     if (quarantine !== null) held.quarantine.push(quarantine);
   }
 
-  /** Puts the parts of a segment in its place. */
+  /** Replaces a segment with its parts. */
   splitSegment(name: TableName, replaces: string, parts: readonly Segment[]): void {
     const held = this.of(name);
     const at = held.segments.findIndex(({ file }) => file === replaces);
     if (at < 0) return;
     held.segments.splice(at, 1, ...parts);
-    // those of one answer share their window, and so do their parts
+    // segments of one answer share their window, and so do their parts
     held.segments.sort(
       (a, b) => Number(BigInt(a.from) > BigInt(b.from)) - Number(BigInt(a.from) < BigInt(b.from)),
     );
   }
 
-  /** Segments stop counting. */
+  /** Drops segments. */
   forget(name: TableName, files: readonly string[]): void {
     const held = this.of(name);
     const dropped = new Set(files);
     held.segments = held.segments.filter(({ file }) => !dropped.has(file));
-    // rows set aside from a segment that is fetched again will be set aside again
+    // rows set aside from a segment will be set aside again when it is fetched again
     held.quarantine = held.quarantine.filter(({ segment }) => !dropped.has(segment));
   }
 
@@ -221,14 +227,14 @@ export class HeldTables {
       const { grain, segments, quarantine, through, storageVersion } = latestView(table);
       const held = this.of(name);
       held.through = through;
-      // a table that never held a row has decided nothing yet
+      // a table that never held a row has no grain yet
       held.grain = segments.length === 0 ? null : grain;
       const gone = lostWindows({ segments, quarantine }, lost);
       for (const segment of segments) if (segment.doubted) gone.add(windowOf(segment));
       const isGone = (file: Segment | QuarantineFile) => gone.has(windowOf(file));
       for (const segment of segments) if (!isGone(segment)) held.segments.push(segment);
       const proven = new Set(table.proven?.segments.map(({ file }) => file));
-      // what was proven is not to shrink, and what was doubted is in the attempt's record
+      // proven rows must not shrink, and doubted ones are in the attempt's record
       const isToNote = (segment: Segment) =>
         isGone(segment) && !segment.doubted && !proven.has(segment.partOf ?? segment.file);
       for (const lost of Map.groupBy(segments.filter(isToNote), windowOf).values())
@@ -252,7 +258,7 @@ export class HeldTables {
     }
   }
 
-  /** Takes note of the rows of segments of one window that do not count: they came all the same. */
+  /** Notes that the rows of segments in one window came, although they do not count. */
   #noteDamaged(name: TableName, segments: readonly Segment[], version: string | null): void {
     if (segments.length === 0) return;
     const seen = evidenceOf(segments, version);
@@ -277,7 +283,7 @@ export class HeldTables {
         held.fullScan = entry.survey;
         return;
       case "drop":
-        // what is to be known of their rows was noted when they were dropped
+        // evidence about their rows was noted when they were dropped
         held.evidence = held.evidence.filter((seen) =>
           entry.files.every((file) => this.#damaged.get(file) !== seen),
         );
@@ -299,7 +305,7 @@ export class HeldTables {
         if (!whole.every(Boolean)) return this.#noteDamaged(entry.table, entry.segments, storageVersion);
         this.addSegments(entry.table, entry.segments);
         this.resumedSegments += entry.segments.length;
-        // what came of a finished run came once nothing of it changed any more
+        // rows of a finished run came after its last change
         if (wasFinal) for (const { file } of entry.segments) held.compared.add(file);
         return;
       }
@@ -334,7 +340,7 @@ export class HeldTables {
       const { storedBytes, sha256 } = await hashObject(store, key, entry.storedBytes);
       return storedBytes === entry.storedBytes && sha256 === entry.sha256;
     } catch (error) {
-      // moved by the job that holds the run, while a dry run looks: it is the job's by now
+      // the job that holds the run moved it during a dry run
       if (isMissing(error)) return false;
       if (error instanceof RunvaultError && error.code === "archive_damaged") return false;
       throw error;
@@ -346,7 +352,7 @@ function sameNames(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((name, i) => name === other[i]);
 }
 
-/** Windows of a table that have to be fetched again: parts of one answer are in one window, and count together. */
+/** Windows of a table that must be fetched again; parts of one answer have one window, and count together. */
 function lostWindows(
   { segments, quarantine }: Pick<Holding, "segments" | "quarantine">,
   lost: ReadonlySet<string>,
@@ -358,7 +364,7 @@ function windowOf({ from, to }: Segment | QuarantineFile): string {
   return `${from} ${to}`;
 }
 
-/** Keeps the order of windows; among segments of one window, the order of adding. */
+/** Inserts in order of windows; within one window, in order of insertion. */
 function insertSegment(segments: Segment[], segment: Segment): void {
   const from = BigInt(segment.from);
   let low = 0;

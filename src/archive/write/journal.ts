@@ -10,29 +10,29 @@ import { parquetSchema, quarantineSchema, segmentSchema, throughSchema } from ".
 import { mostBytes, readArchiveFile } from "../storage/archive-file.ts";
 import { isMissing } from "../storage/fsync-files.ts";
 
-/** What a full pass over a table of a source without facts found. */
+/** The results of a full pass over a table of a source without facts. */
 const scanSchema = z.strictObject({
   rows: z.int().nonnegative(),
   first: z.string().nullable(),
   last: z.string().nullable(),
   sha256: z.string(),
   until: z.string().nullable(),
-  /** Timestamps whose rows a cap may have cut short: nothing else that was answered shows them to be all. */
+  /** Timestamps whose rows a cap may have truncated, with no other answer that shows them to be complete. */
   openEnds: z.array(
     z.strictObject({
       from: z.string(),
       to: z.string(),
       rows: z.int().nonnegative(),
       bytes: z.int().nonnegative(),
-      /** True where an answer held them with others ahead. */
+      /** True if an answer held them after others. */
       isHeld: z.boolean(),
-      /** Timestamps ahead of them, ever further back, to ask from. */
+      /** Earlier timestamps, ever further back, to ask from. */
       ahead: z.array(z.string()),
-      /** True where these are all rows of the answer, of which a cap may have taken the first as well. */
+      /** True if these are all rows of the answer, so a cap may have hit the first timestamp as well. */
       isAll: z.literal(true).optional(),
     }),
   ),
-  /** Answers of the table that no other was larger than: a later command has not seen them. */
+  /** The largest answers for the table; a later command has not seen them. */
   answers: z.array(
     z.strictObject({
       rows: z.int().nonnegative(),
@@ -41,7 +41,7 @@ const scanSchema = z.strictObject({
     }),
   ),
   longestLine: z.int().nonnegative(),
-  /** The fewest milliseconds that an answer took which stopped short; null where none did. */
+  /** The shortest time, in milliseconds, of an answer that stopped early; null if none did. */
   cutMs: z.number().nonnegative().nullable(),
 });
 export type ScanRecord = z.infer<typeof scanSchema>;
@@ -54,23 +54,23 @@ const entrySchema = z.discriminatedUnion("kind", [
     instanceId: z.string(),
     runId: z.string(),
     generation: z.int(),
-    /** Of the finished run whose rows these are; null where none was said, and while the run went on. */
+    /** Of the finished run with these rows; null if unknown, and while the run grows. */
     storageVersion: z.string().nullable(),
     /** Whether the run was final when its rows were fetched. */
     final: z.boolean().default(false),
-    /** Rows made anew of those committed, by another map: such work is begun anew each time. */
+    /** Rows converted from committed ones with another map: such work always starts over. */
     remaps: z.literal(true).optional(),
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
-  // what the rows of the entries behind it came through; null where they came as the contract has them
+  // how the rows of later entries came; null if as the contract says
   z.strictObject({ kind: z.literal("through"), table, through: throughSchema.nullable() }),
   // one that another version wrote is made again
   z.strictObject({ kind: z.literal("survey"), table, survey: scanSchema.nullable().catch(null) }),
   // the parts of one unsorted answer count together or not at all
   z.strictObject({ kind: z.literal("segments"), table, segments: z.array(segmentSchema) }),
-  // their rows were streamed once more, and were the same
+  // their rows were streamed again, and were the same
   z.strictObject({ kind: z.literal("compared"), table, files: z.array(z.string()) }),
-  // the parts take the place of the segment at once, so that no row of it is ever without one
+  // the parts replace the segment at once, so that every row is always in one
   z.strictObject({
     kind: z.literal("split"),
     table,
@@ -78,7 +78,7 @@ const entrySchema = z.discriminatedUnion("kind", [
     segments: z.array(segmentSchema),
   }),
   z.strictObject({ kind: z.literal("drop"), table, files: z.array(z.string()) }),
-  // what was told and brought of the table, beside what stands here already or, afresh, in its place
+  // new evidence about the table, added to earlier entries or, with afresh, replacing them
   z.strictObject({
     kind: z.literal("seen"),
     table,
@@ -104,18 +104,18 @@ const entrySchema = z.discriminatedUnion("kind", [
 ]);
 export type Entry = z.infer<typeof entrySchema>;
 
-/** What a journal says: its whole lines, as entries, and how many bytes they are. */
+/** A journal's whole lines as entries, and their number of bytes. */
 export interface Journal {
   readonly entries: readonly Entry[];
   readonly wholeBytes: number;
   readonly bytes: number;
-  /** When something was last noted in it, in milliseconds since 1970. */
+  /** When it was last written, in milliseconds since 1970. */
   readonly notedMs: number;
 }
 
 /**
- * Reads a journal without changing it; nothing where there is none. A torn last line is what a kill leaves: it does not
- * count. Any other damage: no journal. Throws `archive_damaged` where it is no file.
+ * Reads a journal without changing it; null if there is none. A torn last line, from a kill, does not count; any other
+ * damage makes it no journal. Throws `archive_damaged` if it is not a file.
  */
 export async function readJournal(layout: Layout, run: RunRef): Promise<Journal> {
   const file = layout.journalFile(run);

@@ -10,23 +10,26 @@ import { ownFiles } from "../storage/own-names.ts";
 import { lstatOrNull, misplaced } from "../storage/real-folder.ts";
 import { entriesIn } from "../verify/verify-places.ts";
 
-/** Work on a run that no commit has taken up: of a job that was stopped, or of one that is under way. */
+/** Uncommitted work on a run, from a stopped or running job. */
 export interface PendingWork extends RunRef {
-  /** Whether readers have something of the run: an earlier generation. */
+  /** Whether readers already see an earlier generation of the run. */
   readonly isCommitted: boolean;
   readonly segments: number;
-  /** Bytes of all files that a commit would take up. */
+  /** Bytes of all files that a commit would use. */
   readonly bytes: number;
   /** When a job last wrote there. */
   readonly changedAt: string;
-  /** What goes on with it: `rebuild` where there is nothing to fetch, `remap` for one by another profile, which begins anew. */
+  /**
+   * What continues it: `rebuild` if there is nothing to fetch, `remap` for a rebuild with another profile, which starts
+   * over.
+   */
   readonly by: "archive" | "rebuild" | "remap";
 }
 
 /**
- * What is pending of all runs, by instance and run, in the scratch folder and in the archive. Told by names and sizes of
- * files and by each journal's first line: what of it counts, the next job sees. What a kill behind a commit left is no
- * unfinished work. What is behind a link in the place of a folder is not looked at: `onMisplaced` is told of the link.
+ * All pending work, by instance and run, in the scratch folder and the archive. Found by names and sizes of files and
+ * each journal's first line; the next job decides what counts. Leftovers of a finished commit are not pending. Does not
+ * look behind a link in a folder's place: `onMisplaced` is called for it.
  */
 export async function pendingWork(
   archive: Archive,
@@ -74,21 +77,21 @@ async function workIn(
   if (files.length === 0) return null;
   const journal = join(folder, "journal.ndjson");
   const head = await headOf(layout, journal);
-  // a long id is shortened in names of folders
+  // a long id is shortened in folder names
   const isNamed = head !== null && layout.pendingDir(head) === folder;
   const run: RunRef = isNamed
     ? { instanceId: head.instanceId, runId: head.runId }
     : { instanceId: layout.idOf(instance) ?? instance, runId: layout.idOf(name) ?? name };
-  // a manifest that cannot be read is told elsewhere
+  // an unreadable manifest is reported elsewhere
   const committed = await archive.manifest(run).catch(() => null);
-  // a journal of another run, or of no generation that there is, says nothing of what lies beside it
+  // a journal of another run, or of an impossible generation, says nothing about the files beside it
   const isDone = isNamed && head.generation >= 1 && head.generation <= (committed?.generation ?? 0);
   if (isDone) return null;
   let bytes = 0;
   let changedMs = 0;
   for (const file of files) {
     const path = join(folder, file.name);
-    // a job may be under way, and take its files away
+    // a running job may remove its files
     const found = await lstatOrNull(path);
     if (path !== journal) bytes += found?.size ?? 0;
     changedMs = Math.max(changedMs, found?.mtimeMs ?? 0);
@@ -119,7 +122,7 @@ function together(one: PendingWork, other: PendingWork): PendingWork {
 /** Longer than any first line of a journal. */
 const headBytes = 16 * 1024;
 
-/** What a journal begins with; null where that cannot be read. */
+/** The first line of a journal; null if it cannot be read. */
 async function headOf(
   layout: Layout,
   journal: string,

@@ -3,10 +3,7 @@ import type { Archive } from "../archive.ts";
 import type { Manifest } from "../manifest/manifest.ts";
 import { holdsFetchedWork } from "./run-journal.ts";
 
-/**
- * Throws `locked` where an interrupted job left rows that a commit of something else would lose. Under the run's lock
- * only.
- */
+/** Throws `locked` if an interrupted job left rows that another commit would lose. Only under the run's lock. */
 export async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Promise<void> {
   if (!(await holdsFetchedWork(layout, committed, committed))) return;
   throw new RunvaultError("locked", "an interrupted job left rows of this run that are not committed yet", {

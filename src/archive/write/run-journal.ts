@@ -17,17 +17,17 @@ import { HeldTables, type HeldWork } from "./held-tables.ts";
 import { type Entry, readJournal, type ScanRecord } from "./journal.ts";
 import { packSegment, readSegment, sha256Of } from "./segment.ts";
 
-/** Named moments of a job, in its order: a test kills the process at each. */
+/** Named moments of a job, in order: a test kills the process at each. */
 export type Step = (name: string) => void;
 
 /**
- * Work on a run that is not committed yet: fetched segments and converted buckets, with the journal that makes them
- * count. A file counts from the moment its journal line is on disk. Deleting the folder costs refetching, no more.
+ * Uncommitted work on a run: fetched segments and converted buckets, with the journal that makes them count. A file
+ * counts once its journal line is on disk. Deleting the folder costs only fetching again.
  */
 export class RunJournal implements AsyncDisposable {
   readonly run: RunRef;
   readonly held: HeldTables;
-  /** Gives what is to stand ahead of the next entry, such as what was seen when its rows came. */
+  /** Returns entries to write before the next one, such as evidence from the time of its rows. */
   ahead: () => readonly Entry[] = () => [];
   readonly #work: HeldWork;
   readonly #journal: FileHandle;
@@ -46,13 +46,13 @@ export class RunJournal implements AsyncDisposable {
     this.#whole = new WholeFiles(work);
   }
 
-  /** Goes on with the work that is held of a run; what is not taken up of an interrupted job's is removed. */
+  /** Continues the held work of a run; removes an interrupted job's work that does not count. */
   static async open(work: HeldWork, step: Step): Promise<RunJournal> {
     const { layout, run, storageVersion, final } = work;
     const file = layout.journalFile(run);
     await makeRealFolder(layout, layout.pendingDir(run));
     await makeRealFolder(layout, layout.stagingDir(run));
-    // its end may be cut off, and lines are added to it
+    // its end may be torn, and lines will be appended
     await requireRealFile(file);
     const { held, entries, wholeBytes, isTorn } = await HeldTables.read(work);
     if (entries.length === 0) await removeOwnFiles(layout, layout.pendingDir(run), ownFiles.pending);
@@ -90,7 +90,7 @@ export class RunJournal implements AsyncDisposable {
     return this.held.generation;
   }
 
-  /** Where its files are until they are committed. */
+  /** Its files' folder until they are committed. */
   get folder(): string {
     return this.#work.layout.pendingDir(this.run);
   }
@@ -100,20 +100,20 @@ export class RunJournal implements AsyncDisposable {
     return `${table}.g${this.generation}.${String(++this.#names).padStart(6, "0")}.${suffix}`;
   }
 
-  /** Where a held file is. Throws `archive_damaged` where one of the committed generation is not whole any more. */
+  /** A held file's path. Throws `archive_damaged` if one of the committed generation is damaged. */
   async locateWhole(file: Omit<CommittedFile, "folder">): Promise<string> {
     if (this.held.isCommitted(file.file)) await this.#whole.require(this.run, inData([file]));
     const { store, key } = await this.held.locate(file.file);
     return await store.localFile(key);
   }
 
-  /** The text of a held segment. Throws `archive_damaged` where it is not what was fetched. */
+  /** The text of a held segment. Throws `archive_damaged` if it is not as fetched. */
   async textOf(segment: Segment): Promise<Buffer> {
     const { store, key } = await this.held.locate(segment.file);
     return await readSegment(store, key, segment);
   }
 
-  /** Where a half-written file goes before it is moved to its place. */
+  /** Path of a half-written file before it is moved to its place. */
   stagingFile(name: string): string {
     return join(this.#work.layout.stagingDir(this.run), name);
   }
@@ -127,7 +127,7 @@ export class RunJournal implements AsyncDisposable {
     await this.#record({ kind: "grain", table: name, grain });
   }
 
-  /** What the table's rows come through from here on. */
+  /** Records how the table's rows come from here on. */
   async setThrough(name: TableName, through: Through | undefined): Promise<void> {
     this.held.of(name).through = through;
     await this.#record({ kind: "through", table: name, through: through ?? null });
@@ -162,21 +162,21 @@ export class RunJournal implements AsyncDisposable {
     this.#step("segment-journalled");
   }
 
-  /** Notes segments whose rows were the same when they were streamed once more, so that no later job does it again. */
+  /** Notes segments that were streamed again and equal, so that no later job repeats this. */
   async addCompared(name: TableName, files: readonly string[]): Promise<void> {
     for (const file of files) this.held.of(name).compared.add(file);
     await this.#record({ kind: "compared", table: name, files: [...files] });
     this.#step("window-compared");
   }
 
-  /** Puts the parts of a segment in its place, all at once. */
+  /** Replaces a segment with its parts, all at once. */
   async splitSegment(name: TableName, replaces: Segment, parts: readonly Segment[]): Promise<void> {
     this.held.splitSegment(name, replaces.file, parts);
     await this.#record({ kind: "split", table: name, replaces: replaces.file, segments: [...parts] });
     this.#step("segment-split");
   }
 
-  /** Stops segments from counting: their windows will be fetched again. */
+  /** Drops segments: their windows will be fetched again. */
   async dropSegments(name: TableName, segments: readonly Segment[]): Promise<void> {
     if (segments.length === 0) return;
     const files = segments.map(({ file }) => file);
@@ -185,15 +185,15 @@ export class RunJournal implements AsyncDisposable {
     this.#step("segments-dropped");
   }
 
-  /** Segments count in this job, but in none that goes on with its work: that one fetches their windows again. */
+  /** Doubted segments count in this job, but a job that continues its work fetches their windows again. */
   async doubtSegments(name: TableName, segments: readonly Segment[]): Promise<void> {
     if (segments.length === 0) return;
     await this.#record({ kind: "drop", table: name, files: segments.map(({ file }) => file) });
   }
 
   /**
-   * Has the journal say that lost segments do not count: their windows are fetched again, and should a lost file come
-   * back from a copy while this work is interrupted, its rows would count twice.
+   * Records that lost segments do not count, because their windows are fetched again: if a lost file were restored from
+   * a copy while this work is interrupted, its rows would count twice.
    */
   async dropLost(): Promise<void> {
     for (const [table, files] of this.held.lostSegments) {
@@ -201,7 +201,7 @@ export class RunJournal implements AsyncDisposable {
     }
   }
 
-  /** Makes a converted bucket count. The file stands in staging under its name. */
+  /** Makes a converted bucket count. The file is in staging under its name. */
   async addParquet(
     name: TableName,
     file: ParquetFile,
@@ -225,8 +225,8 @@ export class RunJournal implements AsyncDisposable {
   }
 
   /**
-   * Puts a cleaned segment in the place of the one it was made of, at once with the rows set aside from it: one NDJSON
-   * record a row, with its place and the reason.
+   * Replaces a segment with its cleaned version, together with the rows set aside from it: an NDJSON record per row,
+   * with its place and the reason.
    */
   async cleanSegment(
     name: TableName,
@@ -265,7 +265,7 @@ export class RunJournal implements AsyncDisposable {
     await writeSynced(this.pendingFile(file), bytes, await this.#mode());
   }
 
-  /** Puts a file that is written into its place; the two may be on different disks. */
+  /** Moves a finished file to its place; the two may be on different disks. */
   async #keep(file: string): Promise<void> {
     const from = this.stagingFile(file);
     if (!(await moveFile(from, this.pendingFile(file)))) await rm(from);
@@ -285,7 +285,7 @@ export class RunJournal implements AsyncDisposable {
     return rows;
   }
 
-  /** The same with what is said of each. Throws `archive_damaged` where they cannot be read. */
+  /** The same with their records. Throws `archive_damaged` if they cannot be read. */
   async recordsAside(files: readonly QuarantineFile[]): Promise<AsideRecord[]> {
     const records: AsideRecord[] = [];
     for (const file of files) {
@@ -295,13 +295,13 @@ export class RunJournal implements AsyncDisposable {
     return records;
   }
 
-  /** True when the bucket's Parquet was made in this generation, by this job or by an interrupted one. */
+  /** True if the bucket's Parquet was made in this generation, by this or an interrupted job. */
   isConvertedAnew(name: TableName, bucket: string, segments: readonly Segment[]): boolean {
     const made = this.held.converted(name, bucket, segments);
     return made !== undefined && generationOf(made.file.file) === this.generation;
   }
 
-  /** Forgets everything: after a commit. */
+  /** Removes everything, after a commit. */
   async remove(): Promise<void> {
     await this.#tail;
     await this.#journal.close();
@@ -310,14 +310,16 @@ export class RunJournal implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#tail.catch(() => {
-      // the append that failed has thrown where it was awaited
+      // the failed append has thrown where it was awaited
     });
     await this.#journal.close().catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EBADF") throw error;
     });
   }
 
-  /** Adds one line, after those that `ahead` gives; on disk when the promise resolves. Lines keep the order of the calls. */
+  /**
+   * Appends one line, after those from `ahead`; on disk when the promise resolves. Lines keep the order of the calls.
+   */
   #record(entry: Entry): Promise<void> {
     const write = this.#tail.then(async () => {
       const lines = [...this.ahead(), entry].map((one) => `${JSON.stringify(one)}\n`);
@@ -329,14 +331,14 @@ export class RunJournal implements AsyncDisposable {
   }
 }
 
-/** Removes the work folders of a run, but for files in them that are not ours. Under the run's lock only. */
+/** Removes a run's work folders, except foreign files in them. Only under the run's lock. */
 export async function removeWork(layout: Layout, run: RunRef): Promise<void> {
   for (const { folder, isOwn } of workFoldersOf(layout, run)) await removeOwnFolder(layout, folder, isOwn);
 }
 
 /**
- * True when `pending/` still holds work on a generation that is committed: a kill came between the commit and the end
- * of the job. Under the run's lock only.
+ * True if `pending/` still has work on a committed generation: a kill came between the commit and the end of the job.
+ * Only under the run's lock.
  */
 export async function holdsCommittedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
   if ((await sizeOf(layout.pendingDir(run))) === null) return false;
@@ -345,8 +347,8 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
 }
 
 /**
- * True when an interrupted archiving job left work on the generation after `committed`: more than Parquet, which can be
- * made again at any time. Under the run's lock only.
+ * True if an interrupted job left work on the generation after `committed` other than Parquet, which can always be made
+ * again. Only under the run's lock.
  */
 export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
   const [head, ...rest] = (await readJournal(layout, run)).entries;
@@ -356,7 +358,7 @@ export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: M
   return rest.some(isWork);
 }
 
-/** True when `pending/` holds rows by another map, which no job goes on with. Under the run's lock only. */
+/** True if `pending/` has rows from another map, which no job continues. Only under the run's lock. */
 export async function holdsRemaps(layout: Layout, run: RunRef): Promise<boolean> {
   const [head] = (await readJournal(layout, run)).entries;
   return head?.kind === "open" && head.remaps === true;
@@ -367,7 +369,7 @@ export function generationOf(file: string): number {
   return Number(/\.g(\d+)\.\d+\./.exec(file)?.[1] ?? 0);
 }
 
-/** The highest running number that a file of this generation carries. */
+/** The highest running number among this generation's files. */
 function highestName(generation: number, names: readonly string[]): number {
   let highest = 0;
   for (const name of names) {

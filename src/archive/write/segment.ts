@@ -9,36 +9,36 @@ import type { Store } from "../storage/store.ts";
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** Most bytes of text in one segment. One timestamp's rows are never parted, so a segment can't always be smaller. */
+/** Most bytes of text in one segment. The rows of one timestamp are never split, so a segment may be larger. */
 export const mostSegmentBytes = 64 * 1024 * 1024;
 
 /**
- * NDJSON text as one zstd frame with content size and checksum. Level 1 is what keeps up with the network on one core;
- * higher levels gain a few percent of space for a multiple of the time.
+ * NDJSON text as one zstd frame with content size and checksum. Level 1 keeps up with the network on one core; higher
+ * levels save a few percent of space for several times the CPU.
  */
 export async function packSegment(text: Uint8Array): Promise<{ frame: Buffer; sha256: string }> {
   const frame = await compress(text, {
     params: {
       [constants.ZSTD_c_compressionLevel]: 1,
-      // rows repeat what stood a few rows before: a window that fits the cache is faster, and here even packs better
+      // rows repeat earlier ones nearby: a window that fits the cache is faster, and even compresses better
       [constants.ZSTD_c_windowLog]: 17,
       [constants.ZSTD_c_checksumFlag]: 1,
       [constants.ZSTD_c_contentSizeFlag]: 1,
     },
     pledgedSrcSize: text.byteLength,
-    // a quarter of the text is more than history rows ever need, so the output is one allocation
+    // history rows never need more than a quarter of the text, so the output is one allocation
     chunkSize: Math.max(64 * 1024, text.byteLength >> 2),
   });
   return { frame, sha256: createHash("sha256").update(frame).digest("hex") };
 }
 
 /**
- * For whoever decompresses a segment: a frame may claim a window that is allocated before the first byte comes. Ours have
- * 128 KiB, those of earlier versions up to 512 KiB.
+ * For decompressing a segment: a frame may declare a window that is allocated before the first byte. Ours have 128 KiB,
+ * those of earlier versions up to 512 KiB.
  */
 export const frameLimits = { [constants.ZSTD_d_windowLogMax]: 23 };
 
-/** The zstd frame of a stored segment. Throws `archive_damaged` when file or hash are not what was committed. */
+/** The zstd frame of a stored segment. Throws `archive_damaged` if file or hash are not as committed. */
 export async function readFrame(
   store: Store,
   key: string,
@@ -49,7 +49,7 @@ export async function readFrame(
   throw damaged(store.nameOf(key), "its bytes are not those committed");
 }
 
-/** The text of a stored segment. Throws `archive_damaged` when file, hash, frame or size are not what was committed. */
+/** The text of a stored segment. Throws `archive_damaged` if file, hash, frame or size are not as committed. */
 export async function readSegment(
   store: Store,
   key: string,
@@ -57,8 +57,8 @@ export async function readSegment(
 ): Promise<Buffer> {
   const stored = await readFrame(store, key, segment);
   const file = store.nameOf(key);
-  // history rows pack to a tenth or so: what really is there says how large the text may be, and its claim only how small.
-  // One byte more than the text, for a chunk that is filled to the end has zlib allocate another
+  // history rows compress to about a tenth: the stored size limits how large the text may be, and the declared size
+  // only how small. One byte more than the text, because zlib allocates another chunk when one is exactly full
   const likely = Math.min(segment.bytes + 1, stored.byteLength * 32, mostText);
   let text: Buffer;
   try {
@@ -77,10 +77,10 @@ export async function readSegment(
   return text;
 }
 
-// a segment that a single timestamp stretched may exceed the usual limit by one line
+// a segment stretched by a single timestamp may exceed the usual limit by one line
 const mostText = mostSegmentBytes * 2;
 
-/** No more than the frame of so much text can have: bytes that do not pack take a few more than they are. */
+/** The largest frame of so much text: incompressible bytes grow slightly. */
 const mostFrameBytes = mostText + (mostText >> 7);
 
 async function readWhole(store: Store, key: string, storedBytes: number): Promise<Buffer> {
