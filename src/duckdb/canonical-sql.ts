@@ -3,9 +3,9 @@ import type { Column, Table } from "../model/profile/table.ts";
 import { identifier, literal } from "./sql.ts";
 
 /**
- * SQL for the canonical line of a row (see model/line.ts), from columns typed as in Parquet. `prefix` qualifies the
- * columns (`"t."`). `end` stands behind the line. `extra` is SQL for the text of the member of that name, NULL where there is none:
- * it is no part of the canonical line.
+ * SQL for a row's canonical line (see row/line.ts), from columns typed as in Parquet. `prefix` qualifies the columns
+ * (`"t."`). `end` follows the line. `extra` is SQL for the text of that member, NULL for none: it is not part of the
+ * canonical line.
  */
 export function canonicalLineSql(
   table: Table,
@@ -24,17 +24,17 @@ export function canonicalLineSql(
   return `concat(${joinLiterals([...parts, ...extraMember(extra), literal(`}${end}`)]).join(", ")})`;
 }
 
-/** The member `extra` of a line, as a part for `concat`, which takes NULL for nothing. `extra` is SQL for its text. */
+/** The member `extra` of a line, as an argument of `concat`, which skips NULL. `extra` is SQL for its text. */
 export function extraMember(extra: string | undefined): string[] {
   return extra === undefined ? [] : [`(${literal(`,${JSON.stringify(extraName)}:`)} || ${extra})`];
 }
 
-/** Whether a column's value always stands between quotes in the canonical line; doubles bring their own. */
+/** Whether the canonical line always quotes a column's value; doubles bring their own quotes. */
 export function quotedInJson(column: Column): boolean {
   return column.kind !== "uint32" && column.kind !== "double";
 }
 
-/** SQL for a value as it stands in the canonical line, between the quotes where `quotedInJson`. */
+/** SQL for a value as in the canonical line, between the quotes if `quotedInJson`. */
 export function canonicalValueSql(column: Column, value: string): string {
   switch (column.kind) {
     case "uint32":
@@ -78,8 +78,8 @@ export function canonicalDoubleSql(value: string): string {
 }
 
 /**
- * SQL for a string with the escapes of JSON.stringify; the quotes around it are the caller's. Hardly any value needs one,
- * so what counts is how long DuckDB takes to plan this: for a few rows that is most of the time.
+ * SQL for a string with the escapes of JSON.stringify, without the quotes. Hardly any value needs one, so what matters
+ * is how long DuckDB takes to plan this: for a few rows that is most of the time.
  */
 export function escapedStringSql(value: string): string {
   const character = `CASE WHEN c = '"' THEN '\\"' WHEN c = '\\' THEN '\\\\' WHEN c < ' ' THEN ${controlEscapes}[ascii(c) + 1] ELSE c END`;
@@ -87,7 +87,7 @@ export function escapedStringSql(value: string): string {
   return `CASE WHEN regexp_matches(${value}, '["\\\\\\x00-\\x1f]') THEN ${escaped} ELSE ${value} END`;
 }
 
-/** A list of the escapes of the characters below the space: one literal, which is planned faster than thirty-two. */
+/** The escapes of control characters as one literal, which is planned faster than thirty-two. */
 const controlEscapes = `string_split(${literal(
   Array.from({ length: 0x20 }, (_, code) => JSON.stringify(String.fromCharCode(code)).slice(1, -1)).join(" "),
 )}, ' ')`;
@@ -100,7 +100,7 @@ export function rowHashSql(line: string, from: string): string {
   return `SELECT CAST(count(*) AS UBIGINT) AS "rows", coalesce(sum(CAST('0x' || left(md5(${line}), 16) AS UBIGINT)), 0::HUGEINT) AS hash FROM ${from}`;
 }
 
-/** Neighbouring literals as one, so that fewer arguments are copied for each row. */
+/** Joins adjacent literals, so that fewer arguments are copied for each row. */
 export function joinLiterals(parts: readonly string[]): string[] {
   const joined: string[] = [];
   for (const part of parts) {

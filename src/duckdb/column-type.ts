@@ -2,8 +2,8 @@ import { type ExactTypes, exactType } from "../model/profile/exact-types.ts";
 import type { Column, ColumnKind } from "../model/profile/table.ts";
 
 /**
- * How DuckDB has each kind of column: its type in Parquet, and for whole numbers the type that their text is read into.
- * An exact column has a type of its own.
+ * DuckDB's type of each kind of column: in Parquet, and for whole numbers the type for parsing their text. Exact
+ * columns have individual types.
  */
 const kinds: Readonly<
   Record<Exclude<ColumnKind, "exact">, { readonly type: string; readonly whole?: string }>
@@ -23,7 +23,7 @@ export function columnType({ name, kind }: Column, exactTypes: ExactTypes): stri
   return `DECIMAL(${precision},${scale})`;
 }
 
-/** The DuckDB type of the whole number that a column's text is; undefined for a column of other values. */
+/** The DuckDB integer type for parsing a column's text; undefined for other columns. */
 export function wholeType({ kind }: Column): string | undefined {
   return kind === "exact" ? undefined : kinds[kind].whole;
 }

@@ -1,7 +1,7 @@
 /**
- * SQL for the double nearest to a decimal. Above eighteen digits DuckDB's own cast divides in several steps, of which
- * each rounds; its text is read rightly, and takes longer. The type is known when the query is planned, and with it
- * the branch.
+ * SQL for the double nearest to a decimal. Above eighteen digits DuckDB's own cast divides in several steps, each of
+ * which rounds; going through text is right but slower. The type is known when the query is planned, and so is the
+ * branch.
  */
 export function doubleSql(decimal: string): string {
   const digits = `TRY_CAST(regexp_extract(typeof(${decimal}), '\\d+') AS INTEGER)`;

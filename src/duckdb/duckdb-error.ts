@@ -1,8 +1,8 @@
 import { RunvaultError } from "../model/error.ts";
 
 /**
- * What DuckDB threw as a RunvaultError. DuckDB's Node errors carry their class only as the first words of the message
- * ("IO Error: …"), so that is where it is read.
+ * Turns a DuckDB error into a RunvaultError. DuckDB's Node errors have their class only at the start of the message
+ * ("IO Error: …"), so it is read from there.
  */
 export function duckDBError(thrown: unknown, doing: string): RunvaultError {
   if (thrown instanceof RunvaultError) return thrown;

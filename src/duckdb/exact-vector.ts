@@ -2,10 +2,10 @@ import type { DecimalType } from "../model/profile/exact-types.ts";
 import { rawVector } from "./raw-vector.ts";
 import type { RowChunk } from "./whole-stream.ts";
 
-/** Scaled integers: 64 bits each where their type has at most 18 digits. */
+/** Scaled integers: 64 bits each if their type has at most 18 digits. */
 export type ExactValues = BigInt64Array | bigint[];
 
-/** Digits of a DECIMAL that DuckDB keeps in 64 bits, and the most that it has. */
+/** Most digits of a DECIMAL in 64 bits, and most digits of any. */
 const narrow = 18;
 const widest = 38;
 
@@ -15,8 +15,8 @@ export function exactValues({ precision }: DecimalType, count: number): ExactVal
 }
 
 /**
- * A type that holds what any of these does, in 64 or 128 bits: what is to be read by `copyExact` is cast to it. Where it
- * would need more than 38 digits, digits before the point are left out, and DuckDB refuses a value that has them.
+ * A type for all values of these types, in 64 or 128 bits; `copyExact` reads columns cast to it. If it would need more
+ * than 38 digits, digits before the point are dropped, and DuckDB refuses values that have them.
  */
 export function commonDecimal(types: readonly DecimalType[]): DecimalType {
   const scale = Math.max(...types.map((type) => type.scale));
@@ -28,7 +28,7 @@ export function decimalSql({ precision, scale }: DecimalType): string {
   return `DECIMAL(${precision},${scale})`;
 }
 
-/** Copies a column of a chunk, of a type that `commonDecimal` gave and without NULL, to where `at` says. */
+/** Copies a chunk's column of a `commonDecimal` type without NULL to the places from `at`. */
 export function copyExact({ chunk, rows }: RowChunk, column: number, to: ExactValues, at: number): void {
   if (to instanceof BigInt64Array) {
     to.set(int64s({ chunk, rows }, column), at);
@@ -41,7 +41,7 @@ export function copyExact({ chunk, rows }: RowChunk, column: number, to: ExactVa
   }
 }
 
-/** A column of 64-bit integers, timestamps among them, without NULL. */
+/** A column of 64-bit integers, including timestamps, without NULL. */
 export function int64s({ chunk, rows }: RowChunk, column: number): BigInt64Array {
   const { data } = rawVector(chunk, column, 8);
   return new BigInt64Array(data.buffer, data.byteOffset, rows);
@@ -67,17 +67,14 @@ export function float64s({ chunk, rows }: RowChunk, column: number): Float64Arra
 
 const half = 2 ** 32;
 
-/**
- * Gives the double nearest to a value of a column, without a BigInt for each: over many values that is what takes the
- * time.
- */
+/** Returns the double nearest to a column's value, without a BigInt for each, which would take most of the time. */
 export function doubleAt(values: ExactValues): (index: number) => number {
   if (!(values instanceof BigInt64Array)) return (index) => Number(values[index]!);
   const halves = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
   return (index) => halves[index * 2 + 1]! * half + (halves[index * 2]! >>> 0);
 }
 
-/** Gives a value of a column less another: exactly, while that is below 2^53. */
+/** Returns the difference of two values of a column, exact below 2^53. */
 export function differenceAt(values: BigInt64Array): (index: number, from: number) => number {
   const halves = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
   return (index, from) =>

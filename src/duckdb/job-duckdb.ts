@@ -2,24 +2,24 @@ import { makeFolder } from "../model/make-folder.ts";
 import { type DuckDBOptions, interruptOn, type OpenDuckDB, openDuckDB } from "./open-duckdb.ts";
 import { literal } from "./sql.ts";
 
-/** What a job's DuckDB may take unless the operator says otherwise. */
+/** Default limits of a job's DuckDB. */
 export const usualMeans = { memoryLimitMb: 320, threads: 2 };
 
-/** What a job's DuckDB may take, and where it spills. */
+/** Limits of a job's DuckDB, and where it spills. */
 export type JobMeans = Required<Pick<DuckDBOptions, "memoryLimitMb" | "threads" | "tempDirectory">>;
 
 /**
- * One DuckDB for one job after another: opening it takes longer than converting or verifying a small run does. Each
- * job has its own limits, and a folder of its own to spill to. One that cannot go on to the next job's folder, because
- * it has spilled or broken down, is replaced.
+ * One DuckDB for successive jobs, because opening it takes longer than converting or verifying a small run. Each job
+ * has its own limits and spill folder. One that cannot switch to the next folder, because it has spilled or failed, is
+ * replaced.
  */
 export class JobDuckDB implements AsyncDisposable {
   #opened: OpenDuckDB | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   /**
-   * Work of one job, after that which others asked for before; several jobs may have turns side by side. Throws the
-   * signal's reason, which interrupts the statement that runs.
+   * Runs a job's work after earlier requests; several jobs may take turns. Throws the signal's reason, which interrupts
+   * the current statement.
    */
   async inTurn<R>(
     means: JobMeans,
@@ -32,12 +32,12 @@ export class JobDuckDB implements AsyncDisposable {
       using _interrupt = interruptOn(signal, duckdb);
       return await work(duckdb);
     });
-    // its caller has the error; the next has its turn all the same
+    // its caller gets the error; the next turn starts anyway
     this.#turn = mine.catch(() => {});
     return await mine;
   }
 
-  /** DuckDB for a job, which has it until the next job asks for it, and leaves it open. */
+  /** DuckDB for a job, until the next job asks for it. */
   async forJob(options: JobMeans): Promise<OpenDuckDB> {
     const { memoryLimitMb, threads, tempDirectory } = options;
     if (this.#opened !== undefined) {
@@ -48,17 +48,17 @@ export class JobDuckDB implements AsyncDisposable {
         );
         return this.#opened;
       } catch {
-        // a new one goes wherever it is told to
+        // a new one can use any folder
         this.#close();
       }
     }
     this.#opened = await openDuckDB(options);
-    // a job reads a file once: kept in memory it would still be there through the next job
+    // a job reads a file once: a cache would keep it in memory through the next job
     await this.#opened.connection.run("SET enable_external_file_cache = false");
     return this.#opened;
   }
 
-  /** Waits for the turn under way: a statement that still runs when DuckDB is closed crashes the process. */
+  /** Waits for the current turn: closing DuckDB during a statement crashes the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#turn;
     this.#close();

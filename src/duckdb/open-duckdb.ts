@@ -4,29 +4,29 @@ import { duckDBError } from "./duckdb-error.ts";
 import { fileList, literal } from "./sql.ts";
 
 export interface DuckDBOptions {
-  /** What DuckDB may hold in memory before it spills, in MiB; what it takes by itself unless it is given. */
+  /** DuckDB's memory before it spills, in MiB; default: its own choice. */
   readonly memoryLimitMb?: number;
   readonly threads: number;
-  /** Folder for spilled data; made when it is missing. Without one nothing is spilled. */
+  /** Folder for spilled data, created if missing. Without one nothing is spilled. */
   readonly tempDirectory?: string;
-  /** Has times written as UTC, whatever the machine's zone; loading the zones takes a millisecond. */
+  /** Writes times in UTC, whatever the machine's zone; loading the zones takes a millisecond. */
   readonly utc?: boolean;
 }
 
-/** An open DuckDB in memory with one connection, and more on demand; close it with `await using` or `close()`. */
+/** An open in-memory DuckDB with one connection, and more on demand; close it with `await using` or `close()`. */
 export interface OpenDuckDB extends AsyncDisposable {
   readonly instance: DuckDBInstance;
-  /** Runs one query at a time. A query that still runs when DuckDB is closed crashes the process. */
+  /** Runs one query at a time. Closing DuckDB during a query crashes the process. */
   readonly connection: DuckDBConnection;
-  /** Another connection, for a query beside that of the first; closed with it. */
+  /** Another connection, for a parallel query; closed with it. */
   connect(): Promise<DuckDBConnection>;
   close(): void;
 }
 
 /**
- * Opens DuckDB, here alone, with everything that matters set: no extension is ever downloaded, no secret is read from
- * the user's folder, memory and threads are bounded, spilled data has its folder, and rows keep the order of their
- * files. Throws `internal` when it cannot be opened.
+ * Opens DuckDB, the only place to do so, with everything that matters set: no extension is ever downloaded, no secret
+ * is read from the user's folder, memory and threads are limited, spilled data has its folder, and rows keep their
+ * files' order. Throws `internal` if it cannot be opened.
  */
 export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
   const { memoryLimitMb, threads, tempDirectory, utc = false } = options;
@@ -46,7 +46,7 @@ export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
       threads: String(threads),
       temp_directory: tempDirectory ?? "",
       preserve_insertion_order: "true",
-      // a conversion's buffers go back to the system at once, not when the next one wants them
+      // a conversion's buffers return to the system at once, not when the next one needs them
       allocator_flush_threshold: "16MiB",
     });
     instance = opened;
@@ -65,14 +65,14 @@ export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
 }
 
 /**
- * Locks DuckDB up for SQL of people: it reads and writes these files and no others, and neither this nor any other
- * setting can be changed, but for the number of threads, which only a statement of ours does.
+ * Locks DuckDB for users' SQL: it can read and write only these files, and no setting can be changed except the number
+ * of threads, which only our own statement does.
  */
 export async function lockToFiles(
   { connection }: Pick<OpenDuckDB, "connection">,
   files: readonly string[],
 ): Promise<void> {
-  // as they stand and as readers of Parquet write them: DuckDB compares the text of a path, before it looks for globs
+  // both raw and as readers of Parquet write them: DuckDB compares a path's text before it expands globs
   const paths = files.length === 0 ? "[]" : `[${files.map(literal).join(", ")}, ${fileList(files).slice(1)}`;
   const settings = [
     `SET allowed_paths = ${paths}`,
@@ -83,7 +83,7 @@ export async function lockToFiles(
   await connection.run(settings.join(";\n"));
 }
 
-/** Interrupts whatever statement runs when the signal aborts, until disposed. */
+/** Interrupts any running statement when the signal aborts, until disposed. */
 export function interruptOn(
   signal: AbortSignal | undefined,
   { connection }: Pick<OpenDuckDB, "connection">,

@@ -1,19 +1,19 @@
 import type { Table } from "../model/profile/table.ts";
 
-/** Rows in a row group. Smaller than DuckDB's default, for its writer holds one such group a thread in memory. */
+/** Rows in a row group. Fewer than DuckDB's default, because its writer holds one group per thread in memory. */
 const rowGroupRows = 61_440;
 
 /**
- * Options of a COPY to Parquet: as archives have it, in small row groups. `dictionaryLimit` is the most values that a
- * column's dictionary may have; 0 is for columns with doubles, for DuckDB's dictionaries take -0 for 0.
+ * Options of a COPY to Parquet, in small row groups as in archives. `dictionaryLimit` is the most values in a column's
+ * dictionary; 0 for columns with doubles, because DuckDB's dictionaries confuse -0 and 0.
  */
 export function parquetOptions(dictionaryLimit: number): string {
   return `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, DICTIONARY_SIZE_LIMIT ${dictionaryLimit}, WRITE_BLOOM_FILTER false, USE_TMP_FILE false`;
 }
 
 /**
- * Most values of a column's dictionary. Names repeat and are few; ids and prices are many, and gathering them only to
- * give them up again takes as long as parsing them.
+ * Most values in a column's dictionary. Names repeat and are few; ids and prices are many, and collecting them in vain
+ * takes as long as parsing them.
  */
 export const usualDictionaryLimit = 256;
 

@@ -22,14 +22,14 @@ export interface ParquetQuery {
   readonly bounds: TimeBounds;
   readonly filters: readonly FilterValue[];
   readonly limit: number | undefined;
-  /** Whether rows of one file lie between those of another. Default: each begins behind the end of the one before. */
+  /** Whether files overlap in time. Default: each begins after the previous one ends. */
   readonly isToSort?: boolean;
   readonly signal: AbortSignal | undefined;
-  /** Told of all that DuckDB is asked to do: until it is done, DuckDB may not be closed. */
+  /** Gets all of DuckDB's work: until it is done, DuckDB must not be closed. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
 }
 
-/** Bytes of an answer, and the rows that came with them. */
+/** Bytes of an answer, and their number of rows. */
 export interface RowPiece {
   readonly bytes: Uint8Array;
   readonly rows: number;
@@ -39,9 +39,8 @@ export interface RowPiece {
 export type ParquetForm = (reading: ParquetReading) => AsyncIterable<RowPiece>;
 
 /**
- * The rows that Parquet files hold within bounds and filters, in the order of the files, for as long as this is open.
- * Everything throws `interrupted` when the signal aborts, `archive_damaged` where a file cannot be read, `storage_…` for
- * the disk.
+ * The rows of Parquet files within bounds and filters, in the order of the files, while this is open. Everything throws
+ * `interrupted` when the signal aborts, `archive_damaged` if a file cannot be read, `storage_…` for the disk.
  */
 export class ParquetReading implements Disposable {
   readonly table: Table;
@@ -61,13 +60,13 @@ export class ParquetReading implements Disposable {
     return new ParquetReading(await query.track(duckdb.instance.connect()), query);
   }
 
-  /** The table with all columns that the files have, in their order: those of the contract, and `extra` where there is one. */
+  /** The table with all columns of the files, in order: the contract's, and `extra` if present. */
   get stored(): Table {
     const { table, exactTypes } = this.#query;
     return { ...table, columns: storedColumns(table, exactTypes) };
   }
 
-  /** A SELECT of the rows; `list` is its list, every column in the table's order unless it is given. */
+  /** A SELECT of the rows; `list` defaults to every column in the table's order. */
   rowsSql(list?: string): string {
     const { table, files, exactTypes, bounds, filters, limit, isToSort } = this.#query;
     const columns = list ?? this.stored.columns.map(({ name }) => identifier(name)).join(", ");
@@ -82,12 +81,12 @@ export class ParquetReading implements Disposable {
     return `SELECT ${columns} FROM ${parquetRows(files)}${whereSql(bounds, filters)}${sorted}${first}`;
   }
 
-  /** SQL for the text of the member `extra`; undefined where the files have no such column. */
+  /** SQL for the text of the member `extra`; undefined if the files have no such column. */
   get extraSql(): string | undefined {
     return hasExtraColumn(this.#query.exactTypes) ? identifier(extraName) : undefined;
   }
 
-  /** Name and type of the columns that a SELECT gives. */
+  /** Names and types of a SELECT's columns. */
   async columns(sql: string): Promise<{ readonly name: string; readonly type: DuckDBType }[]> {
     const prepared = await this.#work(() => this.#connection.prepare(sql));
     return Array.from({ length: prepared.columnCount }, (_, index) => ({
@@ -102,13 +101,13 @@ export class ParquetReading implements Disposable {
     return result.getRows()[0] ?? [];
   }
 
-  /** How many rows it has; DuckDB looks into no more than the columns of bounds and filters. */
+  /** The number of rows; DuckDB reads only the columns of bounds and filters. */
   async rows(): Promise<number> {
     this.#rows ??= Number((await this.firstRow(`SELECT count(*) FROM (${this.rowsSql()})`))[0]);
     return this.#rows;
   }
 
-  /** Streams a SELECT that gives one row for each of the reading's, in bounded memory. Ends only when it is whole. */
+  /** Streams a SELECT with one row for each of the reading's, in bounded memory. Ends only when complete. */
   async *stream(sql: string): AsyncGenerator<RowChunk> {
     const { signal, track } = this.#query;
     const rows = await this.rows();
@@ -126,7 +125,7 @@ export class ParquetReading implements Disposable {
 
   [Symbol.dispose](): void {
     this.#query.signal?.removeEventListener("abort", this.#onAbort);
-    // a reader that leaves early leaves a query that goes on filling its buffers
+    // otherwise a reader that leaves early leaves a query that keeps filling its buffers
     this.#connection.interrupt();
     this.#connection.closeSync();
   }
@@ -141,7 +140,7 @@ export class ParquetReading implements Disposable {
     }
   }
 
-  /** Runs a cut query once more, reduced to one value that needs every cell, because only then DuckDB says why. */
+  /** Runs a cut query again, reduced to one value that needs every cell, because only then does DuckDB say why. */
   async #reasonOfCut(sql: string): Promise<RunvaultError> {
     try {
       await this.#work(() => this.#connection.run(`SELECT max(hash(q)) FROM (\n${sql}\n) q`));
@@ -159,7 +158,7 @@ export class ParquetReading implements Disposable {
     if (signal?.aborted) return requestCancelled(signal.reason);
     const error = duckDBError(thrown, "Parquet cannot be read");
     const text = thrown instanceof Error ? thrown.message : "";
-    // what is neither the disk's nor the memory's fault is the file's
+    // anything but disk and memory errors is the file's fault
     const isOurs = /^(Out of Memory|INTERNAL)|Too many open files/i.test(text);
     const damaged = !isOurs && (error.code === "storage_failed" || error.code === "internal");
     if (thrown instanceof RunvaultError) return thrown;
@@ -169,7 +168,7 @@ export class ParquetReading implements Disposable {
         cause: thrown,
       });
     }
-    // DuckDB's own words, which name the file with its whole path, are the cause
+    // DuckDB's message, which has the file's full path, becomes the cause
     return new RunvaultError("archive_damaged", "a Parquet file cannot be read", {
       cause: thrown,
       hint: "Run `runvault verify` to see which file it is; `runvault maintain rebuild` makes Parquet again from segments.",

@@ -2,13 +2,13 @@ import type { DuckDBDataChunk } from "@duckdb/node-api";
 import bindings from "@duckdb/node-bindings";
 
 /**
- * A column of a chunk as its bytes: nothing becomes a value. Both parts are copies, made by the bindings.
- * Little-endian, as DuckDB has it on every machine it is built for.
+ * A chunk's column as raw bytes, without making values. Both parts are copies made by the bindings. Little-endian on
+ * every platform of DuckDB.
  */
 export interface RawVector {
-  /** `width` bytes a row. */
+  /** `width` bytes per row. */
   readonly data: Uint8Array;
-  /** A bit a row, the lowest first, set where there is a value; null where no row is NULL. */
+  /** One bit per row, lowest first, set for a value; null if no row is NULL. */
   readonly validity: Uint8Array | null;
 }
 
@@ -28,20 +28,20 @@ export function isValid(validity: Uint8Array | null, row: number): boolean {
   return validity === null || ((validity[row >> 3]! >> (row & 7)) & 1) === 1;
 }
 
-/** Bytes that DuckDB's string type takes in a vector, and how many of them may hold a string itself. */
+/** Bytes of DuckDB's string type in a vector, and how many of them may hold a string itself. */
 export const stringWidth = 16;
 export const inlineBytes = 12;
 
 /**
- * The strings (or blobs) of a column, as bytes. A string of up to twelve bytes stands in the vector itself, behind its
- * length; of a longer one the vector has the address, and fetching what is there costs a call into the bindings, about
- * a microsecond. Rows of the same address, as Parquet's dictionaries give them, are fetched once.
+ * The strings (or blobs) of a column, as bytes. A string of up to twelve bytes is in the vector itself, after its
+ * length; for a longer one the vector has an address, and reading from there costs a call into the bindings, about a
+ * microsecond. Rows with the same address, as from Parquet dictionaries, are fetched once.
  */
 export class RawStrings {
   readonly validity: Uint8Array | null;
   readonly #bytes: Uint8Array;
   readonly #words: Uint32Array;
-  /** Held, because it holds what the addresses point to. */
+  /** Kept, because it owns the memory at the addresses. */
   readonly chunk: DuckDBDataChunk;
   readonly #fetched = new Map<number, Uint8Array>();
 
@@ -58,19 +58,19 @@ export class RawStrings {
     return isValid(this.validity, row) ? this.#words[row * 4]! : 0;
   }
 
-  /** Writes a row's bytes; gives how many. */
+  /** Writes a row's bytes; returns how many. */
   copy(row: number, to: Uint8Array, at: number): number {
     const length = this.length(row);
     const start = row * stringWidth + 4;
     if (length > inlineBytes) to.set(this.#fetch(row, length), at);
-    // a loop beats a copy of the runtime's for so few bytes
+    // for so few bytes a loop is faster than copying
     else for (let i = 0; i < length; i++) to[at + i] = this.#bytes[start + i]!;
     return length;
   }
 
   /**
-   * The bytes of the first `rows` strings, one behind the other. DuckDB writes the strings that it makes for a chunk side
-   * by side, and what lies side by side is fetched at once.
+   * The bytes of the first `rows` strings, concatenated. DuckDB writes a chunk's strings side by side, so adjacent ones
+   * are fetched together.
    */
   joined(rows: number): Uint8Array {
     const pieces: Uint8Array[] = [];
@@ -91,7 +91,7 @@ export class RawStrings {
     return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
   }
 
-  /** Where a string longer than `inlineBytes` stands. Addresses have 48 bits: a double holds them. */
+  /** The address of a string longer than `inlineBytes`. Addresses have 48 bits, which fit into a double. */
   #address(row: number): number {
     return this.#words[row * 4 + 2]! + this.#words[row * 4 + 3]! * 2 ** 32;
   }
@@ -112,5 +112,5 @@ export class RawStrings {
   }
 }
 
-/** Strings remembered of one chunk's column: more than a dictionary column has in most chunks. */
+/** Strings remembered per column and chunk: more than most chunks of a dictionary column have. */
 const mostKept = 64;

@@ -7,8 +7,8 @@ import { parquetRows } from "./sql.ts";
 import { whereSql } from "./where-sql.ts";
 
 /**
- * The row hash of what Parquet files of a table hold within the bounds. DuckDB looks into no more of them than the
- * bounds need, and keeps one sum a thread: its memory does not grow with the rows.
+ * The row hash of Parquet files' rows within the bounds. DuckDB reads no more of them than needed, and keeps one sum
+ * per thread: its memory does not grow with the rows.
  */
 export async function rowHashWithin(
   connection: DuckDBConnection,

@@ -1,13 +1,15 @@
-/** Texts, names and comments, in which a semicolon ends nothing, and words; one that is not closed goes to the end. */
+/**
+ * Quoted texts, names and comments, in which a semicolon ends nothing, and words; an unclosed one extends to the end.
+ */
 const parts =
   /[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*('|$)|'[^']*(?:''[^']*)*('|$)|"[^"]*(?:""[^"]*)*("|$)|--[^\n]*|\/\*.*?(\*\/|$)|\$(\w*)\$.*?(\$\5\$|$)|\w+|./gsy;
 
-/** A piece of SQL that is one for whoever looks for the end of a statement. */
+/** A part of SQL for finding the end of a statement. */
 export interface SqlPart {
   readonly text: string;
   readonly index: number;
   readonly kind: "semicolon" | "comment" | "blank" | "other";
-  /** What would close it, where nothing does; null for one that is closed. */
+  /** What would close it, if nothing does; null if it is closed. */
   readonly closer: string | null;
 }
 

@@ -1,11 +1,11 @@
 /**
- * The one place that writes values into SQL text. DuckDB takes no parameters inside COPY, table functions and file
- * lists, so these are quoted here and nowhere else.
+ * The only place that writes values into SQL text. DuckDB takes no parameters inside COPY, table functions and file
+ * lists, so they are quoted here.
  */
 
 /**
- * A string literal. One with a zero byte, which SQL text cannot hold, is put together of its pieces: a constant for
- * queries, though not where the grammar wants nothing but quotes, as for files and types, which have no zero bytes.
+ * A string literal. One with a zero byte, which SQL text cannot contain, is an expression of its parts: valid in
+ * queries, but not where the grammar requires a literal, as for files and types, which have no zero bytes.
  */
 export function literal(text: string): string {
   const pieces = text.split("\0").map((piece) => `'${piece.replaceAll("'", "''")}'`);
@@ -18,7 +18,7 @@ export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A list of files for read_parquet and its kin. Glob characters in the paths are taken as they stand. */
+/** A list of files for read_parquet and similar functions. Glob characters in paths are literal. */
 export function fileList(paths: readonly string[]): string {
   return `[${paths.map((path) => literal(unglobbed(path))).join(", ")}]`;
 }
@@ -28,16 +28,16 @@ function unglobbed(path: string): string {
 }
 
 /**
- * The rows of Parquet files, as a relation. Columns are those in the files: DuckDB would otherwise make more of, and
- * write over those that are there with, folders in the path that are called `name=value`.
+ * The rows of Parquet files, as a relation with exactly the files' columns: otherwise DuckDB would add, or replace,
+ * columns from folders named `name=value` in the path.
  */
 export function parquetRows(paths: readonly string[], options = ""): string {
   return `read_parquet(${fileList(paths)}, hive_partitioning = false${options})`;
 }
 
 /**
- * The rows of the Parquet files that a glob finds below these folders, when it is read. Files of several types give the
- * type that holds them all, where DuckDB would otherwise round to that of the first.
+ * The rows of Parquet files that a glob finds below these folders, when it is read. Files of different types get the
+ * type that holds all values, where DuckDB would otherwise round to the first file's.
  */
 export function parquetRowsBelow(folders: readonly string[], glob: string): string {
   const globs = folders.map((folder) => literal(`${unglobbed(folder)}/${glob}`));

@@ -16,15 +16,15 @@ import type { DecimalType } from "../model/profile/exact-types.ts";
 import { decimalSql } from "./exact-vector.ts";
 import { identifier } from "./sql.ts";
 
-/** What a column of a written table holds; NULL wherever a value is null. */
+/** A written table's column type; NULL for a null value. */
 export type WrittenType = "INTEGER" | "BIGINT" | "UBIGINT" | "TIMESTAMP_NS" | "BOOLEAN" | DecimalType;
 
 /** Rows of a DuckDB vector. */
 const chunkRows = 2048;
 
 /**
- * Writes rows into a new table, a vector of each column at a time: no row is an object, and a value costs a store into an
- * array. `set` each column of a row, then `endRow`; `close` when all are set.
+ * Writes rows into a new table, a vector of each column at a time: rows are not objects, and a value costs an array
+ * store. `set` each column of a row, then `endRow`; `close` at the end.
  */
 export class TableWriter {
   readonly #appender: DuckDBAppender;
@@ -38,7 +38,7 @@ export class TableWriter {
     this.#columns = columns.map((type) => new Column(type));
   }
 
-  /** Makes the table, in place of one that is there. */
+  /** Creates the table, replacing an existing one. */
   static async open(
     connection: DuckDBConnection,
     schema: string,

@@ -2,8 +2,8 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { identifier, literal } from "./sql.ts";
 
 /**
- * Makes a temporary type of texts, one at least, whose values are their places from 0 for `enum_code`: faster than a list
- * looked through for each row. Gives the type's name as SQL has it.
+ * Creates a temporary type of texts (at least one) with their positions from 0 as values for `enum_code`: faster than
+ * searching a list for each row. Returns the type's SQL name.
  */
 export async function createTextType(
   connection: DuckDBConnection,
@@ -11,7 +11,7 @@ export async function createTextType(
   texts: readonly string[],
 ): Promise<string> {
   const type = identifier(name);
-  // of a query, as a list of constants cannot have a zero byte
+  // from a query, because a list of literals cannot have a zero byte
   await connection.run(
     `CREATE OR REPLACE TEMP TYPE ${type} AS ENUM (SELECT unnest([${texts.map(literal).join(", ")}]))`,
   );

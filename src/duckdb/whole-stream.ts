@@ -9,7 +9,7 @@ export interface RowChunk {
   readonly rows: number;
 }
 
-/** A stream that ended before its last row. Why, only a query that is not streamed can tell. */
+/** A stream that ended before its last row. Only an unstreamed query can find out why. */
 export class CutStream extends Error {
   readonly rows: number;
 
@@ -25,8 +25,8 @@ export type Track = <T>(work: Promise<T>) => Promise<T>;
 const untracked: Track = (work) => work;
 
 /**
- * The chunks of a streaming result that must have so many rows. A streaming result of the DuckDB client that fails or is
- * interrupted ends as if it were whole: fewer rows throw CutStream.
+ * The chunks of a streaming result with a known number of rows. A streaming result of DuckDB's client that fails or is
+ * interrupted looks complete: fewer rows throw CutStream.
  */
 export async function* countedStream(
   result: DuckDBResult,
@@ -43,9 +43,9 @@ export async function* countedStream(
 }
 
 /**
- * Streams a SELECT of which nobody knows how many rows it has. They are followed by a last one that says so, in a column
- * behind those asked for; an answer without it was cut, and throws CutStream. `select` must be safe inside parentheses.
- * Twice as slow as counted rows: DuckDB copies every chunk to put the last row behind them.
+ * Streams a SELECT with an unknown number of rows. A marked last row is appended, in an extra column; an answer without
+ * it was cut, and throws CutStream. `select` must be safe inside parentheses. Twice as slow as counted rows, because
+ * DuckDB copies every chunk to append the last row.
  */
 export async function* markedStream(
   open: (sql: string) => Promise<DuckDBResult>,
@@ -75,7 +75,7 @@ export async function* markedStream(
   if (!ended) throw new CutStream(total);
 }
 
-/** Chunks with rows; the next one is made while one is read. */
+/** Non-empty chunks; the next one is made while one is read. */
 async function* chunksOf(result: DuckDBResult, track: Track): AsyncGenerator<DuckDBDataChunk> {
   let next = track(result.fetchChunk());
   try {
@@ -86,7 +86,7 @@ async function* chunksOf(result: DuckDBResult, track: Track): AsyncGenerator<Duc
       yield chunk;
     }
   } finally {
-    // DuckDB must not be closed, nor asked anything else, while it still works
+    // DuckDB must not be closed, nor used, while it still works
     await next.catch(() => {});
   }
 }

@@ -2,7 +2,7 @@ import { isTableName } from "../model/profile/table.ts";
 import type { Asked } from "../serve/wire-hook.ts";
 import type { Fault, FaultKind } from "./fault.ts";
 
-/** The faults of one server: how often each may still hit, and what it waits for. */
+/** The faults of one server: how often each may still occur, and what it waits for. */
 export class ArmedFaults {
   #left = new Map<Fault, number>();
   readonly #requests = new Map<Fault, number>();
@@ -12,27 +12,24 @@ export class ArmedFaults {
     this.arm(faults);
   }
 
-  /**
-   * Puts other faults in the place of all there are, each with all of its hits ahead: one server for many a trial of a
-   * client.
-   */
+  /** Replaces all faults, with their full counts: one server for many trials of a client. */
   arm(faults: readonly Fault[]): void {
     this.#left = new Map(faults.map((fault) => [fault, fault.times]));
   }
 
-  /** Those of the kinds that may still hit, wherever they stand. */
+  /** Those of these kinds that may still occur, anywhere. */
   all(kinds: readonly FaultKind[]): Fault[] {
     return [...this.#left]
       .filter(([fault, left]) => left > 0 && kinds.includes(fault.kind))
       .map(([fault]) => fault);
   }
 
-  /** Those of the kinds that may still hit the document, or rows or facts of the table. */
+  /** Those of these kinds that may still occur for the document, or for rows or facts of the table. */
   on(asked: Asked, kinds: readonly FaultKind[]): Fault[] {
     return this.all(kinds).filter(({ target }) => target === asked || (target === "*" && isTableName(asked)));
   }
 
-  /** True, and counted, as often as the fault may still hit. */
+  /** Whether the fault may still occur; counts it. */
   hit(fault: Fault): boolean {
     const left = this.#left.get(fault) ?? 0;
     if (left <= 0) return false;
@@ -40,12 +37,12 @@ export class ArmedFaults {
     return true;
   }
 
-  /** Counts a request that a fault of late rows waits for. */
+  /** Counts a request for a fault with late rows. */
   countRequest(fault: Fault): void {
     this.#requests.set(fault, (this.#requests.get(fault) ?? 0) + 1);
   }
 
-  /** Whether the late rows of a fault are still held back. */
+  /** Whether a fault's late rows are still held back. */
   holds(fault: Fault): boolean {
     return !this.#isReleased && (this.#requests.get(fault) ?? 0) < fault.requests;
   }

@@ -4,7 +4,7 @@ import { isTableName, tableHint, tableNamed, tableNames } from "../model/profile
 import { nearestName } from "../model/text/nearest-name.ts";
 import { type Asked, documentRoutes } from "../serve/wire-hook.ts";
 
-/** What a 409 on history may say, the usual one first. */
+/** Codes for a 409 on history, the usual one first. */
 const conflictCodes = ["history_identity_conflict", "history_unavailable", "history_incomplete"] as const;
 
 /** What an argument of a fault is. ROW, BYTES, SECONDS, MILLISECONDS, DIFFERENCE and PAGE end up in `Fault.at`. */
@@ -30,7 +30,7 @@ type ArgumentName =
 interface KindEntry {
   /** In order; those with a question mark may be left out. */
   readonly args: readonly ArgumentName[];
-  /** Answers it hits where `*TIMES` is not given: `Infinity` for what shapes data, 1 for what a retry should get past. */
+  /** Default of `*TIMES`: `Infinity` for what shapes data, 1 for what a retry should overcome. */
   readonly times: number;
   /** May stand on a document route as well. */
   readonly documents?: true;
@@ -46,9 +46,9 @@ interface KindEntry {
 const always = Number.POSITIVE_INFINITY;
 
 /**
- * Rows of faults that change rows or facts are counted in the run's whole table in key order, from 1, and remembered by
- * identity when first needed, so that asking again, in whatever window, meets the same row. Rows of faults that shape
- * an answer (cut, cut-clean, stall, cap) are counted in the answer.
+ * Faults that change rows or facts count rows in the run's whole table in key order, from 1, and remember them by
+ * identity, so that other requests, in any window, meet the same row. Faults that shape an answer (cut, cut-clean,
+ * stall, cap) count rows in the answer.
  */
 const kinds = {
   cut: {
@@ -239,28 +239,28 @@ export type RpcFaultKind = {
   [Kind in FaultKind]: (typeof kinds)[Kind] extends { readonly only: "rpc" } ? Kind : never;
 }[FaultKind];
 
-/** A fault, placed. What `at` and the rest mean is in the kind's line of `faultKinds`. */
+/** A placed fault. `faultKinds` explains `at` and the rest for each kind. */
 export interface Fault {
   /** As the user wrote it. */
   readonly text: string;
   readonly kind: FaultKind;
   /** `*` is any table. */
   readonly target: Asked | "*";
-  /** Row, bytes, seconds, milliseconds, difference or page; 0 where the kind has none. */
+  /** Row, bytes, seconds, milliseconds, difference or page; 0 if the kind has none. */
   readonly at: number;
   /** How many rows, from `at` on. */
   readonly count: number;
   readonly cap: number;
-  /** The request that releases late rows; Infinity where only `release` does. */
+  /** The request that releases late rows; Infinity if only `release` does. */
   readonly requests: number;
   readonly column: string | undefined;
-  /** Of the error; undefined where it was not given. */
+  /** Of the error; undefined if it was not given. */
   readonly code: string | undefined;
   /** How many answers it hits; Infinity is all. */
   readonly times: number;
 }
 
-/** The faults there are, for `--help`: each with its form and one line of meaning. */
+/** All faults, for `--help`: each with its form and one line of meaning. */
 export const faultKinds: readonly FaultForm[] = Object.entries(kinds as Record<FaultKind, KindEntry>).map(
   ([kind, entry]) => ({
     kind: kind as FaultKind,
@@ -278,7 +278,7 @@ export interface FaultForm {
   readonly only: "rest" | "rpc" | undefined;
 }
 
-/** How a fault is written, in one paragraph, for `--help`. */
+/** The syntax of faults, in one paragraph, for `--help`. */
 export const faultGrammar =
   "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; delay, rate-limit, status-…, connect-error, deadline and compress-small " +
   `also take the documents ${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs; default: ` +

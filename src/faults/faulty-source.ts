@@ -33,24 +33,24 @@ const rowKinds: readonly FaultKind[] = [
   "out-of-bounds",
 ];
 
-/** All that needs an answer's lines: what changes them, and what stops the answer behind one. */
+/** Kinds that need an answer's lines: to change them, or to stop after one. */
 const lineKinds: readonly FaultKind[] = [
   ...rowKinds,
   ...(["absent", "late", "cap", "tie-cap", "cut", "cut-clean", "stall"] as const),
 ];
 
-/** Rows over RPC keep to the fields of their messages: what is put into those on the wire is not here. */
+/** Rows over RPC keep to their messages' fields: unknown fields are added on the wire instead. */
 const messageKinds = rowKinds.filter((kind) => kind !== "unknown-field");
 
-/** A row as it is in the source, which is its identity, and as it is shown. */
+/** A row as in the source, which is its identity, and as shown. */
 interface ShownRow {
   readonly id: string;
   readonly row: string;
 }
 
 /**
- * A source with the faults that rows and facts show: what a store gets wrong, not the wire. Without a fault on a table
- * its chunks pass untouched. Disposing it disposes the source it wraps.
+ * A source whose rows and facts have faults: errors of a store, not of the wire. Chunks of tables without a fault pass
+ * unchanged. Disposing it disposes the source it wraps.
  */
 export class FaultySource implements HistorySource {
   readonly label: string;
@@ -111,7 +111,7 @@ export class FaultySource implements HistorySource {
     return this.#shown(request);
   }
 
-  /** As the source gives it, but with a fault on the table's lines, which no other form can show. */
+  /** The source's own answer, except with a fault on the table's lines, which no other form can show. */
   async answer(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null> {
     if (this.#faults.on(request.table, lineKinds).length > 0) return null;
     return (await this.#source.answer?.(request, accepted)) ?? null;
@@ -130,7 +130,7 @@ export class FaultySource implements HistorySource {
     return new FaultySource(this.#source, this.#faults, messageKinds, this.#placed);
   }
 
-  /** A row of the run's whole table in key order, from 1, as text of latin1 bytes; undefined where there are fewer. */
+  /** A row of the run's whole table in key order, from 1, as text of latin1 bytes; undefined if there are fewer. */
   async rowAt(table: RunRef & { table: TableName }, ordinal: number): Promise<string | undefined> {
     return (await this.#rowsAt(table, ordinal, 1))[0];
   }
@@ -190,7 +190,7 @@ export class FaultySource implements HistorySource {
     }
     const disagreeing = this.#faults.on(table, ["facts-disagree"]);
     if (disagreeing.length === 0 || shown.first === undefined) return shown;
-    // the difference lies at the first row alone: then windows still add up, as those of facts that ignore bounds do not
+    // only the first row has the difference, so windows still add up, unlike with facts that ignore bounds
     const whole = (await this.#source.facts(run, {}, signal))?.get(table);
     for (const fault of disagreeing) {
       if (shown.first !== whole?.first || !this.#faults.hit(fault)) continue;
@@ -205,13 +205,13 @@ export class FaultySource implements HistorySource {
   }
 
   async #heldRows(run: RunRef & { table: TableName }, late: readonly Fault[]): Promise<ReadonlySet<string>> {
-    // all decided before anything is awaited: one answer sees one state
+    // all decided before the first await, so that one answer sees one state
     const holding = late.filter((fault) => this.#faults.holds(fault));
     const held = await Promise.all(holding.map(({ at, count }) => this.#rowsAt(run, at, count)));
     return new Set(held.flat());
   }
 
-  /** The rows of the window in key order, without the held ones, with the tied ones on one timestamp. */
+  /** The rows of the window in key order, without held ones, with tied ones on one timestamp. */
   async *#shownRows(
     request: RowRequest,
     held: ReadonlySet<string>,
@@ -328,7 +328,7 @@ export class FaultySource implements HistorySource {
   }
 }
 
-/** What a fault makes of its row; null where it has nothing to change. */
+/** A row after its fault; null if unchanged. */
 function faultyRow(row: string, request: RowRequest, fault: Fault): string[] | null {
   const { columns } = tableNamed(request.table);
   const column = fault.column === undefined ? undefined : columns.find(({ name }) => name === fault.column);
@@ -367,7 +367,7 @@ function passes(row: string, filters: Readonly<Record<string, string | undefined
   return Object.entries(filters).every(([name, wanted]) => !wanted || fieldValue(row, name) === wanted);
 }
 
-/** Text as its UTF-8 bytes read as latin1, which is how rows are held here. */
+/** UTF-8 bytes as latin1 text, the form of rows here. */
 function bytesText(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }

@@ -1,6 +1,6 @@
 /**
- * The lines of an NDJSON stream without their line ends, as text of latin1 bytes, so that every byte survives the way
- * back. A last line without its end is a line too. For paths that are not hot.
+ * The lines of an NDJSON stream without line ends, as latin1 text, which preserves every byte. A last line without its
+ * end also counts. Not for hot paths.
  */
 export async function* rowLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = "";

@@ -5,7 +5,7 @@ function fieldPattern(name: string): RegExp {
   return new RegExp(`([{,]\\s*)"${name}"\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|[^,}\\s]+)`);
 }
 
-/** The JSON text of a field's value in the text of a row. Throws `malformed_row` where the row has no such field. */
+/** The JSON text of a field's value in the text of a row. Throws `malformed_row` if the row has no such field. */
 export function fieldText(row: string, name: string): string {
   const value = fieldPattern(name).exec(row)?.[2];
   if (value === undefined)
@@ -13,7 +13,7 @@ export function fieldText(row: string, name: string): string {
   return value;
 }
 
-/** A field's value where it is a string or an integer, unescaped. The row is text of latin1 bytes, the value is not. */
+/** A field's unescaped value, if it is a string or an integer. The row is latin1 text, the value is not. */
 export function fieldValue(row: string, name: string): string {
   const text = fieldText(row, name);
   return text.startsWith('"') ? String(JSON.parse(Buffer.from(text, "latin1").toString("utf8"))) : text;
@@ -32,6 +32,6 @@ export function withoutField(row: string, name: string): string {
   const start = value.index;
   const end = start + value[0].length;
   const opens = value[0].startsWith("{");
-  // the first field takes the comma after it along, any other the comma before it
+  // removing the first field removes the comma after it, any other the comma before it
   return opens ? `{${row.slice(end).replace(/^\s*,/, "")}` : row.slice(0, start) + row.slice(end);
 }

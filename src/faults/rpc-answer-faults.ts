@@ -4,7 +4,7 @@ import type { Asked, RpcAnswer, SentAnswer } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import { byteStops } from "./fault-effects.ts";
 
-/** An answer as faults let it out. A body that ends early as if it were complete has the length that says so. */
+/** An answer changed by faults. A body that ends early as if complete gets a matching length. */
 export function faultyAnswer(
   faults: ArmedFaults,
   asked: Asked,

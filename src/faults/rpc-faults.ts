@@ -20,11 +20,11 @@ import type { FaultySource } from "./faulty-source.ts";
 /** A number that no message has a field for. */
 const strangeNumber = 1000;
 
-/** What the faults of a server do to calls and pages. What they do to the bytes of an answer is not here. */
+/** Effects of a server's faults on calls and pages; not on an answer's bytes. */
 export class RpcFaults {
   readonly #faults: ArmedFaults;
   readonly #source: FaultySource;
-  /** Pages that are to be sent again, each with the token that asks for the one after it. */
+  /** Pages to send again, each with the token of the page after it. */
   readonly #toRepeat = new Map<Fault, { token: string; page: Page }>();
 
   constructor(faults: ArmedFaults, source: FaultySource) {
@@ -32,7 +32,7 @@ export class RpcFaults {
     this.#source = source;
   }
 
-  /** Refuses a call for a document or for rows, or holds it until `signal` fires, where a fault of RPC alone says so. */
+  /** Refuses a call for a document or rows, or holds it until `signal` aborts, if an RPC fault says so. */
   async refuse(asked: Asked, signal: AbortSignal): Promise<void> {
     for (const fault of this.#faults.on(asked, ["connect-error", "deadline"])) {
       if (fault.kind === "connect-error" && this.#faults.hit(fault)) {
@@ -49,7 +49,7 @@ export class RpcFaults {
     }
   }
 
-  /** Refuses the page as one whose token has expired; else how it is made. */
+  /** Refuses the page as if its token had expired; else returns how to make it. */
   async beforePage(place: RunRef & { readonly table: TableName }, number: number): Promise<PageShape> {
     this.#refuseToken(place.table, number);
     const ends = this.#faults.on(place.table, ["cut-clean"]).map(({ at }) => at);
@@ -63,7 +63,7 @@ export class RpcFaults {
     }
   }
 
-  /** What happens to rows on the wire; undefined where nothing does. */
+  /** Changes to rows on the wire; undefined for none. */
   async #rowChange(place: RunRef & { readonly table: TableName }): Promise<RowChange | undefined> {
     const { table } = place;
     const placed: { fault: Fault; row: string | undefined }[] = [];
@@ -84,7 +84,7 @@ export class RpcFaults {
     };
   }
 
-  /** The page as it is sent: the one before it, where that is sent again; without a token, where it ends clean. */
+  /** The page as sent: the one before it, if that is repeated; without a token, if it ends clean. */
   shown(table: TableName, token: string, page: Page): Page {
     for (const fault of this.#faults.on(table, ["page-repeat"])) {
       const before = this.#toRepeat.get(fault);
@@ -99,7 +99,7 @@ export class RpcFaults {
     return page;
   }
 
-  /** What makes a page larger than 4 MiB; undefined where it stays as it is. */
+  /** Makes a page larger than 4 MiB; undefined if it stays as it is. */
   filling(table: TableName, { number }: Page): UnknownField | undefined {
     for (const fault of this.#faults.on(table, ["page-too-large"])) {
       if (fault.at !== number || !this.#faults.hit(fault)) continue;
@@ -114,7 +114,7 @@ function setOnceMore(writer: BinaryWriter, table: TableName, column: string): vo
   const { columns } = tableNamed(table);
   const index = columns.findIndex(({ name }) => name === column);
   const field = rowMessage(tableNamed(table)).fields[index];
-  // a fault on every table may name a column that this one has not
+  // a fault on every table may name a column that this one lacks
   if (field === undefined) return;
   switch (columns[index]!.kind) {
     case "exact":

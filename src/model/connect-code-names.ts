@@ -1,4 +1,4 @@
-/** The codes of Connect errors, as they are on the wire. Named here, so that reading a fault loads no RPC library. */
+/** The codes of Connect errors on the wire. Listed here so that parsing a fault loads no RPC library. */
 export const connectCodeNames = [
   "canceled",
   "unknown",

@@ -16,17 +16,17 @@ export interface DaemonState {
   readonly reachable: boolean;
   /** Empty while it is out of reach. */
   readonly version: string;
-  /** What is wrong, for the operator; empty when nothing is. */
+  /** The problem, for the operator; empty for none. */
   readonly message: string;
 }
 
-/** Something that the plane looks at when the doctor is asked. */
+/** A check of the plane for the doctor. */
 export interface DoctorCheck {
   /** What was checked. */
   readonly name: string;
-  /** What is wrong, for the operator; empty when it passed. */
+  /** The problem, for the operator; empty if it passed. */
   readonly message: string;
-  /** Whose trouble it is, where it is one instance's alone. */
+  /** The affected instance, if it is just one. */
   readonly instanceId?: string | undefined;
 }
 
@@ -47,19 +47,19 @@ export interface LiveValue {
   readonly table: TableName;
   /** Canonical lines of the table, without line ends: one for EVENT, the whole value for SNAPSHOT and SAMPLED. */
   readonly rows: readonly string[];
-  /** True for what was there before the subscription: it is sent at the client's pace and never dropped. */
+  /** True for values from before the subscription: sent at the client's pace and never dropped. */
   readonly replayed: boolean;
 }
 
-/** A catalog entry that a subscription is fed by; several entries may share a key. */
+/** A catalog entry that feeds subscriptions; several entries may share a key. */
 export interface LiveFeed {
   readonly resourceKey: string;
   readonly contract: Contract;
-  /** Fields whose values together say what an UPSERT replaces, by their names in the row's message. */
+  /** Fields whose values together identify what an UPSERT replaces, by their names in the row's message. */
   readonly identity: readonly string[];
   /**
-   * The replay and then the values as they come, until the runtime no longer has the run; throws where it is lost.
-   * Whoever stops reading ends it, and so does the signal, without an error.
+   * The replay and then new values, until the runtime no longer has the run; throws if it is lost. Ends without an
+   * error when the reader stops or the signal aborts.
    */
   values(signal: AbortSignal): AsyncIterable<LiveValue>;
 }
@@ -84,39 +84,38 @@ export interface Gauge {
 }
 
 /**
- * The control and live planes of the instances behind a source. It knows nothing of how it is asked.
+ * The control and live planes of a source's instances, independent of transports.
  *
- * Every method that names an instance throws `instance_not_found`; where the daemon or the instance is out of reach
- * `unreachable`, where it failed `server_error`; where the plane or the instance can't do something
- * `capability_unavailable` with the capability.
+ * Every method that names an instance throws `instance_not_found`; `unreachable` if the daemon or instance is,
+ * `server_error` if it failed, and `capability_unavailable` with the capability if the plane or instance lacks it.
  */
 export interface ControlPlane {
-  /** What is behind it, such as simulator or archive. */
+  /** The kind of store, such as simulator or archive. */
   readonly kind: string;
   /** Whether any instance could have live values to subscribe to. */
   readonly isLive: boolean;
-  /** Never throws: a daemon out of reach is an answer. */
+  /** Never throws: an unreachable daemon is an answer. */
   daemon(): Promise<DaemonState>;
-  /** What else depends on this plane, looked at now; absent where the daemon is all there is. */
+  /** Further checks of this plane's dependencies; absent if the daemon is all there is. */
   checks?(): Promise<readonly DoctorCheck[]>;
-  /** The runs that are kept here, as committed now; absent where nothing is archived. */
+  /** The archived runs, as committed now; absent if nothing is archived. */
   keptRuns?(): Promise<KeptRuns>;
-  /** In the order of their ids. While the daemon is out of reach, as last known. */
+  /** Ordered by id. While the daemon is unreachable, as last known. */
   instances(): Promise<readonly InstanceState[]>;
   instance(instanceId: string): Promise<InstanceState>;
-  /** Resolves once the action is accepted, which proves nothing more. Throws `state_conflict`. */
+  /** Resolves once the action is accepted, which does not mean that it has happened. Throws `state_conflict`. */
   act(instanceId: string, action: LifecycleAction): Promise<void>;
   /** The last lines, oldest first. */
   log(instanceId: string, tail: number): Promise<readonly LogEntry[]>;
-  /** The last lines and then those to come, until the signal; they end without an error. */
+  /** The last lines and then new ones, until the signal; ends without an error. */
   followLog(instanceId: string, tail: number, signal: AbortSignal): Promise<AsyncIterable<LogEntry>>;
   /** An instance out of reach has a status too. */
   status(instanceId: string): Promise<RuntimeStatus>;
   /** Entries in the order of their keys. */
   catalog(instanceId: string): Promise<Catalog>;
-  /** Throws `resource_not_found` for a path that the instance does not have. */
+  /** Throws `resource_not_found` for an unknown path. */
   query(instanceId: string, path: string): Promise<ReadModel>;
-  /** The feeds of a key. Throws `resource_not_found` for a key that is not in the catalog. */
+  /** The feeds of a key. Throws `resource_not_found` for a key outside of the catalog. */
   feeds(instanceId: string, resourceKey: string): Promise<readonly LiveFeed[]>;
   gauges(instanceId: string): Promise<readonly Gauge[]>;
 }

@@ -1,6 +1,6 @@
 /**
- * Disposes of several things, the newest first, when it is disposed of itself: AsyncDisposableStack as far as it is
- * needed, which Node 22 does not have. Each is disposed of, whatever fails; the first error is thrown.
+ * Disposes several things, newest first: the parts of AsyncDisposableStack that are needed, because Node 22 lacks it.
+ * Each is disposed, whatever fails; the first error is thrown.
  */
 export class Disposables implements AsyncDisposable {
   #all: (() => PromiseLike<void> | void)[] = [];
@@ -14,7 +14,7 @@ export class Disposables implements AsyncDisposable {
     this.#all.push(dispose);
   }
 
-  /** Hands all of them over to another, which this one then knows nothing of. */
+  /** Moves all of them to a new object. */
   move(): Disposables {
     const moved = new Disposables();
     [moved.#all, this.#all] = [this.#all, []];

@@ -1,9 +1,9 @@
-/** What a caller does after an error: ask again, or stop. */
+/** What a caller does after an error: retry or stop. */
 export type Retry = "again" | "never";
 
 /**
- * Whom an error concerns, so that nothing else fails with it: a table of a run, the run, its instance with all of its
- * runs, or the whole job, which would only meet it again.
+ * How much an error affects: a table of a run, the run, its instance with all runs, or the whole job, which would fail
+ * again.
  */
 export type Scope = "table" | "run" | "instance" | "job";
 
@@ -23,7 +23,7 @@ export const exit = {
   terminated: 143,
 } as const;
 
-/** Where several statuses apply, the first of these is the one to exit with. */
+/** If several statuses apply, the first of these is the exit status. */
 export const exitPrecedence: readonly number[] = [
   exit.interrupted,
   exit.terminated,
@@ -38,7 +38,7 @@ export const exitPrecedence: readonly number[] = [
   exit.usage,
 ];
 
-/** Statuses after which the same command may do better later, with nobody having done anything. */
+/** Statuses after which the same command may succeed later without any change. */
 export const worthRetrying: ReadonlySet<number> = new Set([
   exit.gateway,
   exit.locked,
@@ -46,7 +46,7 @@ export const worthRetrying: ReadonlySet<number> = new Set([
   exit.deadline,
 ]);
 
-/** The closed list of codes: for each, whether asking again may help, whom it concerns, and the exit status it leads to. */
+/** All error codes: for each, whether a retry may help, its scope, and its exit status. */
 export const errorCodes = {
   // wrong usage or configuration
   invalid_argument: { retry: "never", scope: "run", exit: exit.usage },
@@ -56,7 +56,7 @@ export const errorCodes = {
   not_archived: { retry: "never", scope: "run", exit: exit.usage },
   profile_differs: { retry: "never", scope: "run", exit: exit.usage },
 
-  // the gateway is out of reach, or what listens there, or how it answers, is not what a gateway is or does
+  // the gateway is unreachable, or what answers there is not a gateway
   unreachable: { retry: "again", scope: "job", exit: exit.gateway },
   timeout: { retry: "again", scope: "table", exit: exit.gateway },
   rate_limited: { retry: "again", scope: "table", exit: exit.gateway },
@@ -65,10 +65,10 @@ export const errorCodes = {
   history_query_failed: { retry: "again", scope: "table", exit: exit.gateway },
   stream_cut: { retry: "again", scope: "table", exit: exit.gateway },
   not_a_gateway: { retry: "never", scope: "job", exit: exit.gateway },
-  // not asked again: each answer would bring a little, and never end
+  // not retried: each answer would bring a little, and never end
   too_slow: { retry: "never", scope: "table", exit: exit.gateway },
 
-  // what was asked for is refused: the same again would be, too
+  // refused requests: a retry would be refused, too
   unauthenticated: { retry: "never", scope: "job", exit: exit.refused },
   permission_denied: { retry: "never", scope: "instance", exit: exit.refused },
   misdirected: { retry: "never", scope: "job", exit: exit.refused },
@@ -83,9 +83,9 @@ export const errorCodes = {
   state_conflict: { retry: "never", scope: "instance", exit: exit.refused },
   limit_exceeded: { retry: "never", scope: "table", exit: exit.refused },
 
-  // what came is not what was asked for, or is not proven whole
+  // the answer does not match the request, or is not proven whole
   history_identity_conflict: { retry: "never", scope: "table", exit: exit.incomplete },
-  // every run gets the rows of all: what a profile calls the run is not heeded
+  // every run gets the rows of all: the gateway ignores the profile's name for the run
   not_filtered: { retry: "never", scope: "table", exit: exit.incomplete },
   malformed_row: { retry: "never", scope: "table", exit: exit.incomplete },
   duplicate_row: { retry: "never", scope: "table", exit: exit.incomplete },
@@ -94,12 +94,12 @@ export const errorCodes = {
   value_out_of_range: { retry: "never", scope: "table", exit: exit.incomplete },
   timestamp_capped: { retry: "never", scope: "table", exit: exit.incomplete },
   incomplete: { retry: "never", scope: "table", exit: exit.incomplete },
-  // an answer announced more than it brought: asking for what lies behind it is no help
+  // an answer announced more rows than it had: asking for later ones does not help
   rows_missing: { retry: "never", scope: "table", exit: exit.incomplete },
   unverified: { retry: "never", scope: "table", exit: exit.incomplete },
   shrunk: { retry: "never", scope: "table", exit: exit.incomplete },
 
-  // the archive and the disk under it
+  // the archive and its disk
   archive_damaged: { retry: "never", scope: "run", exit: exit.damaged },
   locked: { retry: "never", scope: "run", exit: exit.locked },
   storage_full: { retry: "never", scope: "job", exit: exit.storage },
@@ -107,7 +107,7 @@ export const errorCodes = {
   storage_forbidden: { retry: "never", scope: "job", exit: exit.storage },
   storage_failed: { retry: "never", scope: "job", exit: exit.storage },
 
-  // ours
+  // our own
   deadline: { retry: "never", scope: "job", exit: exit.deadline },
   interrupted: { retry: "never", scope: "job", exit: exit.interrupted },
   internal: { retry: "never", scope: "run", exit: exit.bug },
@@ -115,7 +115,7 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** Where an error happened; every part that is known is given. */
+/** Where an error happened, as far as known. */
 export interface ErrorPlace {
   readonly instance?: string;
   readonly run?: string;
@@ -129,13 +129,13 @@ export interface ErrorPlace {
   readonly url?: string;
 }
 
-/** An exact column, with a type that holds what its own does not. */
+/** An exact column, with a type that holds what its own cannot. */
 export interface WiderColumn {
   readonly table: string;
   readonly column: string;
   /** Such as `DECIMAL(38,18)`. */
   readonly type: string;
-  /** The most digits that its values have before the point, and after it. */
+  /** Most digits of its values before and after the point. */
   readonly whole: number;
   readonly scale: number;
 }
@@ -143,17 +143,17 @@ export interface WiderColumn {
 export interface ErrorDetails {
   readonly cause?: unknown;
   readonly place?: ErrorPlace;
-  /** What the user can do about it, one sentence; for some codes there is a usual one. */
+  /** What the user can do, in one sentence; some codes have a usual hint. */
   readonly hint?: string;
   /** How long the gateway asked us to wait. */
   readonly retryAfterMs?: number;
   /** HTTP status, where one led here. */
   readonly status?: number;
-  /** The capability that is missing, named as in the gateway's Capabilities. */
+  /** The missing capability, as named in the gateway's Capabilities. */
   readonly capability?: string;
-  /** With a value that its column cannot hold: the columns that are too narrow, and what would hold their values. */
+  /** For a value that does not fit its column: the columns that are too narrow, with types that would fit. */
   readonly wider?: readonly WiderColumn[];
-  /** Whom it concerns, where these are fewer than its code says. */
+  /** Its scope, if narrower than its code's. */
   readonly scope?: Scope;
 }
 
@@ -170,7 +170,7 @@ export class RunvaultError extends Error {
   readonly scope: Scope;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    // half a surrogate pair, which what is quoted may end in, has no form in UTF-8 nor in a header
+    // half a surrogate pair, at the end of a quoted text, cannot be encoded in UTF-8 or a header
     super(message.toWellFormed(), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.place = details.place ?? {};
@@ -182,7 +182,10 @@ export class RunvaultError extends Error {
     this.scope = details.scope ?? errorCodes[code].scope;
   }
 
-  /** Any thrown value as a RunvaultError: file-system errors by their code, the rest as `internal` with its cause. */
+  /**
+   * Turns any thrown value into a RunvaultError: file system errors by their code, others into `internal` with their
+   * cause.
+   */
   static from(thrown: unknown, details: ErrorDetails = {}): RunvaultError {
     if (thrown instanceof RunvaultError) return thrown;
     const code = systemCodeOf(thrown);
@@ -190,7 +193,7 @@ export class RunvaultError extends Error {
     return new RunvaultError(code, message, { ...details, cause: thrown });
   }
 
-  /** The same error, with what the caller knows of its place added. */
+  /** The same error with more known about its place. */
   at(place: ErrorPlace): RunvaultError {
     return this.#with({ place: { ...place, ...this.place } });
   }
@@ -200,7 +203,7 @@ export class RunvaultError extends Error {
     return this.#with({ hint });
   }
 
-  /** The same error, where the caller knows that it concerns fewer than its code says. */
+  /** The same error with a narrower scope than its code's. */
   concerning(scope: Scope): RunvaultError {
     return this.#with({ scope });
   }
@@ -228,13 +231,13 @@ export class RunvaultError extends Error {
     return errorCodes[this.code].exit;
   }
 
-  /** Whether the gateway is what fails, and neither this machine nor the rows that came. */
+  /** Whether the gateway failed, and not this machine or the rows. */
   get isGateways(): boolean {
     return this.exit === exit.gateway || this.exit === exit.refused;
   }
 }
 
-/** What an error of the file system is; an error that names no path is ours. */
+/** The code of a file system error; one without a path is a bug. */
 function systemCodeOf(thrown: unknown): ErrorCode {
   const { code, path } = (thrown ?? {}) as Partial<NodeJS.ErrnoException>;
   if (typeof code !== "string") return "internal";
@@ -253,7 +256,7 @@ const storageCodes: Record<string, ErrorCode> = {
   ENFILE: "storage_failed",
 };
 
-/** What to do where whoever throws knows no better. */
+/** Hints for errors without a more specific one. */
 export const usualHints: Partial<Record<ErrorCode, string>> = {
   instance_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
   run_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
@@ -271,7 +274,7 @@ export const usualHints: Partial<Record<ErrorCode, string>> = {
   storage_failed: "Check the disk and the limit on open files, then run the same command again.",
 };
 
-/** The exit status that several outcomes add up to. A status that is none of `exit` counts as a bug. */
+/** The exit status for several outcomes. A status that is not in `exit` counts as a bug. */
 export function worstExit(statuses: Iterable<number>): number {
   const seen = new Set(
     [...statuses].map((status) =>

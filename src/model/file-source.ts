@@ -1,16 +1,16 @@
 import type { TableName } from "./profile/table.ts";
 import type { RunRef } from "./source.ts";
 
-/** A Parquet file of a table of a run. It never changes: what replaces it has another name. */
+/** A Parquet file of a run's table. It never changes: a replacement has another name. */
 export interface ListedFile {
   readonly table: TableName;
   readonly instance: string;
   readonly run: string;
-  /** By which the run has no other file, ever: part of it comes from the file's hash. */
+  /** Unique within the run forever: a part of it comes from the file's hash. */
   readonly name: string;
-  /** The commit that made the file; what of a run did not change keeps its files over commits. */
+  /** The commit that made the file; unchanged parts of a run keep their files across commits. */
   readonly generation: number;
-  /** What the file has of the run: all, or a year, month, day or hour. */
+  /** The part of the run in the file: all, or a year, month, day or hour. */
   readonly bucket: string;
   readonly rows: number;
   readonly bytes: number;
@@ -18,16 +18,16 @@ export interface ListedFile {
   /** Times of the first and the last row, in UNIX nanoseconds. */
   readonly minTsEvent: string;
   readonly maxTsEvent: string;
-  /** What the table is: COMPLETE, OPEN, or, where that is allowed, what its latest attempt made of it. */
+  /** The table's state: COMPLETE, OPEN or, if allowed, the state after its latest attempt. */
   readonly state: string;
 }
 
-/** A table of a run of which no files are listed, though rows may be there. */
+/** A table of a run whose files are not listed, although it may have rows. */
 export interface WithheldFiles {
   readonly table: TableName;
   readonly instance: string;
   readonly run: string;
-  /** Null where the run was archived without the table. */
+  /** Null if the run was archived without the table. */
   readonly state: string | null;
 }
 
@@ -56,26 +56,26 @@ export interface FilesAsked {
   readonly mayAsk: (instanceId: string) => boolean;
 }
 
-/** A file that was found to be what was committed, open for reading. */
+/** A file that was checked against its commit, open for reading. */
 export interface OpenFile extends AsyncDisposable {
   readonly bytes: number;
   readonly sha256: string;
-  /** The bytes from `from` to `to`, excluded. Throws `archive_damaged` where they end before. */
+  /** The bytes from `from` to `to`, exclusive. Throws `archive_damaged` if the file ends earlier. */
   read(from: number, to: number): AsyncGenerator<Uint8Array>;
 }
 
 /** What is proven, as files of Parquet. */
 export interface FileSource {
   /**
-   * The files of one committed state of each run. Throws, for a run that is named, what asking for its rows does; and
-   * `archive_damaged` where the list would not be whole.
+   * The files of one committed state of each run. For a named run, throws like a request for its rows; throws
+   * `archive_damaged` if the list would be incomplete.
    */
   list(asked: FilesAsked): Promise<FileList>;
-  /** What lists of the tables have that have files at all. Throws `archive_damaged` as a list does. */
+  /** Totals of the tables that have any files. Throws `archive_damaged` like a list. */
   sums(asked: Pick<FilesAsked, "mayAsk">): Promise<readonly TableFiles[]>;
   /**
-   * Opens a file that a list named within the last hour, or that still is what a list names. Throws `gone` where it was
-   * replaced longer ago, else what asking for rows of its table does; and `archive_damaged`.
+   * Opens a file that a list named within the last hour, or still names. Throws `gone` if it was replaced earlier,
+   * otherwise like a request for its table's rows; and `archive_damaged`.
    */
   open(run: RunRef, table: TableName, name: string): Promise<OpenFile>;
 }

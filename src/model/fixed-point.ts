@@ -21,13 +21,13 @@ export function divideHalfEven(numerator: bigint, denominator: bigint): bigint {
   return numerator < 0n ? -quotient : quotient;
 }
 
-/** The square root by Newton's iteration, so that only + and ÷ are used; NaN below zero. */
+/** The square root by Newton's iteration, using only + and ÷; NaN below zero. */
 export function squareRoot(value: number): number {
   if (!(value > 0)) return value === 0 ? 0 : Number.NaN;
   let root = value > 1 ? value : 1;
   for (;;) {
     const better = (root + value / root) / 2;
-    // from above, the iteration falls until rounding stops it
+    // from above, the iteration decreases until rounding stops it
     if (better >= root) return root;
     root = better;
   }

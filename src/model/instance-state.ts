@@ -3,7 +3,7 @@ export type ProcessState = "RUNNING" | "STOPPED" | "CRASHED";
 /** UNKNOWN while the runtime is out of reach. */
 export type RuntimeState = "RUNNING" | "STOPPED" | "FAILED" | "UNKNOWN";
 
-/** What is known of an instance, but for the state derived from the others. */
+/** An instance's facts, without the derived state. */
 export interface InstanceFacts {
   readonly instanceId: string;
   readonly project: { readonly name: string; readonly version: string };
@@ -25,7 +25,7 @@ export interface InstanceState extends InstanceFacts {
   readonly instanceState: "RUNNING" | "STOPPED" | "FAILED" | "DEGRADED";
 }
 
-/** Derives the synthesized state: FAILED where something failed, DEGRADED where the three disagree otherwise. */
+/** Derives the overall state: FAILED if something failed, DEGRADED if the three states otherwise disagree. */
 export function instanceStateOf(facts: InstanceFacts): InstanceState {
   const { desiredState, processState, runtimeState } = facts;
   const failed = processState === "CRASHED" || runtimeState === "FAILED";

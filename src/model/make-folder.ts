@@ -10,10 +10,10 @@ export const privateFolder = 0o700;
 export const privateFile = 0o600;
 
 /**
- * Makes a folder and those above it where they are missing, and has the disk keep their names. A folder that is there keeps
- * its permissions; a new one has those of `mode`, whatever the process's umask, and those above it the usual ones. Goes up
- * the path once and down once: Node's own way never ends where a file system answers ENOENT for a new folder, as /proc and
- * some mounts do. Throws `storage_…` where the disk refuses, and `invalid_argument` where the path cannot be that of a folder.
+ * Creates a folder and missing parents, and syncs their names. An existing folder keeps its permissions; a new one gets
+ * `mode`, whatever the process's umask, and its parents the default. Goes up the path once and down once: Node's own
+ * way never ends if a file system answers ENOENT for a new folder, as /proc and some mounts do. Throws `storage_…` if
+ * the disk refuses, and `invalid_argument` if the path cannot be a folder.
  */
 export async function makeFolder(folder: string, mode?: number): Promise<void> {
   const wanted = resolve(folder);
@@ -24,16 +24,16 @@ export async function makeFolder(folder: string, mode?: number): Promise<void> {
   for (const part of missing.reverse()) {
     const isMade = await makePart(part, part === wanted ? mode : undefined);
     if (isMade && part === wanted && mode !== undefined) await setFolderBits(part, mode);
-    // the name of a new folder lasts only once the folder above it is on disk
+    // a new folder's name is durable only once its parent is synced
     if (isMade) await keepNames(dirname(part));
   }
   if (missing.length === 0 && (await found(wanted))?.isDirectory() === false) throw notAFolder(wanted);
 }
 
-/** True where it was made here; false where another process was first. */
+/** True if it was created here; false if another process was first. */
 async function makePart(part: string, mode: number | undefined): Promise<boolean> {
   try {
-    // never wider than it is to be, not even for a moment
+    // never with wider permissions, not even for a moment
     await mkdir(part, mode === undefined ? {} : { mode });
     return true;
   } catch (error) {
@@ -68,13 +68,13 @@ function notAFolder(path: string, cause?: unknown): RunvaultError {
   });
 }
 
-/** What is there, through links; null where nothing is, or a link leads nowhere. */
+/** What exists there, following links; null for nothing or a broken link. */
 async function found(path: string): Promise<Stats | null> {
   try {
     return await stat(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // what else is wrong with the path, making it tells
+    // creating it reports other problems with the path
     if (code === "ENOENT" || code === "ENOTDIR" || code === "ENAMETOOLONG" || code === "ELOOP") return null;
     throw RunvaultError.from(error, { place: { file: path } });
   }
@@ -82,7 +82,7 @@ async function found(path: string): Promise<Stats | null> {
 
 async function keepNames(folder: string): Promise<void> {
   const handle = await open(folder, constants.O_RDONLY).catch((error: NodeJS.ErrnoException) => {
-    // a folder above that may be entered but not read
+    // a parent that can be entered but not read
     if (error.code === "EACCES" || error.code === "EPERM") return null;
     throw error;
   });
@@ -93,14 +93,14 @@ async function keepNames(folder: string): Promise<void> {
   }
 }
 
-/** Gives a folder permissions, and leaves alone that its files are of its own group, which new folders inherit. */
+/** Sets a folder's permissions, but keeps its setgid bit, by which new files inherit the group. */
 export async function setFolderBits(folder: string, mode: number): Promise<void> {
   const now = (await lstat(folder)).mode & 0o7777;
   const wanted = mode | (now & 0o2000);
   if (now !== wanted) await tolerated(chmod(folder, wanted));
 }
 
-/** Waits for a change of permissions; file systems that have none, and files of another owner, stay as they are. */
+/** Waits for a change of permissions; ignores file systems without permissions, and files of other owners. */
 export async function tolerated(change: Promise<void>): Promise<void> {
   try {
     await change;

@@ -1,9 +1,9 @@
-/** Values nested deeper than this are refused wherever JSON comes from outside: reading them may take the whole stack. */
+/** Deeper nesting is refused in any JSON from outside: reading it could overflow the stack. */
 export const deepestJson = 64;
 
 /**
- * The value of a JSON text from outside. Throws SyntaxError where it is none, and where it is nested deeper than
- * `deepestJson`: what goes through such a value by calling itself, JSON.stringify for one, takes the whole stack.
+ * Parses JSON from outside. Throws SyntaxError if it is invalid or nested deeper than `deepestJson`: recursive code
+ * such as JSON.stringify would overflow the stack.
  */
 export function parseJson(text: string): unknown {
   if (isDeeper(text)) throw new SyntaxError(`JSON nested deeper than ${deepestJson} levels`);
@@ -19,24 +19,24 @@ interface Limits {
   readonly levels: number;
   /** Objects and lists in all: an empty one of two bytes takes a hundred in memory. */
   readonly containers: number;
-  /** Names in one object: each takes some hundred bytes where there are so many. */
+  /** Names in one object: with so many, each takes some hundred bytes. */
   readonly names: number;
 }
 
-/** Of a document from outside: a list of as many runs as 16 MiB have room for stays below. */
+/** For a document from outside: a list with as many runs as fit into 16 MiB stays below. */
 const documentLimits: Limits = { levels: deepestJson, containers: 2 ** 19, names: 2 ** 17 };
 
 /**
- * Whether objects and arrays of a JSON text lie within each other more than `most` levels deep. Only brackets outside of
- * strings are counted, without recursion; of a text that is no JSON the answer means nothing.
+ * Whether objects and arrays in a JSON text are nested deeper than `most` levels. Counts only brackets outside of
+ * strings, without recursion; the result means nothing for invalid JSON.
  */
 export function isDeeper(text: Uint8Array | string, most: number = deepestJson): boolean {
-  // a text this short has no room for as many brackets
+  // a text this short cannot have so many brackets
   if (text.length <= most) return false;
   return excess(text, { levels: most, containers: Infinity, names: Infinity }) !== null;
 }
 
-/** How a JSON document from outside would take far more memory to read than it has bytes; null where it would not. */
+/** Why a JSON document from outside would take far more memory than its size; null if it would not. */
 export function excessOf(document: Uint8Array | string): string | null {
   return excess(document, documentLimits);
 }
@@ -57,7 +57,7 @@ function excessBy(unitAt: (at: number) => number, length: number, limits: Limits
     if (byte === quote) {
       at++;
       while (at < length && unitAt(at) !== quote) at += unitAt(at) === backslash ? 2 : 1;
-      // `{` and `[` differ in one bit, as `}` and `]` do
+      // `{` and `[` differ in one bit, and so do `}` and `]`
     } else if ((byte & 0xdf) === 0x5b) {
       if (++depth > levels) return `is nested deeper than ${levels} levels`;
       if (++opened > containers) return `has more than ${containers} objects and lists`;

@@ -1,17 +1,17 @@
-/** Pieces shorter than this are copied together: kept one by one, each byte of an answer could cost a hundred. */
+/** Shorter pieces are copied together: kept one by one, each byte of an answer could cost a hundred. */
 const ownBytes = 16 * 1024;
 const slabBytes = 64 * 1024;
 
-/** Gathers the pieces of a text, however small whoever sends them cuts it. */
+/** Collects the pieces of a text, however finely it is cut. */
 export class Pieces {
   bytes = 0;
   #parts: Uint8Array[] = [];
   #slab: Buffer | undefined;
-  /** Of the slab: where the part under way begins, and where the next byte goes. */
+  /** In the slab: where the current part begins, and where the next byte goes. */
   #from = 0;
   #at = 0;
 
-  /** Takes a piece in; a long one as it is, so its memory may not be used again. */
+  /** Adds a piece. A long one is not copied, so its memory must not be reused. */
   add(piece: Uint8Array): void {
     this.bytes += piece.byteLength;
     if (piece.byteLength >= ownBytes) {

@@ -1,4 +1,4 @@
-/** Forms that rows go out in; the value is their media type. A gateway has the first alone. */
+/** Row formats; the value is their media type. A gateway only has the first. */
 export const rowForms = {
   ndjson: "application/x-ndjson",
   "arrow-stream": "application/vnd.apache.arrow.stream",
@@ -14,24 +14,24 @@ export interface AcceptedRows {
   readonly zstd: boolean;
 }
 
-/** Rows of one answer in the form, and coding, that suits source and reader best. */
+/** Rows of one answer in the format and coding that suit source and reader best. */
 export interface RowAnswer {
   readonly form: RowForm;
   /** The forms the source has for these rows. */
   readonly forms: readonly RowForm[];
-  /** `zstd`: the chunks are one frame, stored as it is. */
+  /** `zstd`: the chunks are one stored frame. */
   readonly coding: "identity" | "zstd";
-  /** How many rows it will be, once the first chunk has come; undefined where only reading them all can tell. */
+  /** Number of rows, once the first chunk has come; undefined if only reading them all can tell. */
   readonly rows: () => number | undefined;
-  /** Bytes of NDJSON it will be before compression, where that is known ahead; undefined in other forms. */
+  /** Bytes of NDJSON before compression, if known in advance; undefined for other formats. */
   readonly bytes: number | undefined;
-  /** Rows of the whole table that were set aside from what the source shows; 0 where none were. */
+  /** Rows of the whole table that were set aside; 0 for none. */
   readonly setAside: number;
   /** Ends and throws as `HistorySource.rows` does. */
   readonly chunks: AsyncIterable<Uint8Array>;
   /**
-   * Rows in the chunks given so far; in other forms than `ndjson` it may be a few thousand ahead of them. Undefined where
-   * the source does not count.
+   * Rows in the chunks returned so far; formats other than `ndjson` may be a few thousand ahead. Undefined if the
+   * source does not count.
    */
   readonly given: (() => number) | undefined;
 }

@@ -1,6 +1,6 @@
 import { type ErrorPlace, RunvaultError } from "./error.ts";
 
-/** Why rows that came are not all: the answer that brought them announced more. */
+/** The error when fewer rows came than the answer announced. */
 export function rowsMissing(announced: bigint, came: number, place: ErrorPlace): RunvaultError {
   return new RunvaultError("rows_missing", `the gateway announced ${announced} rows, but sent ${came}`, {
     place,

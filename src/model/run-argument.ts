@@ -6,10 +6,10 @@ import { idFault, shownId } from "./text/id-fault.ts";
 export const runArgumentHelp =
   "INSTANCE/RUN, or INSTANCE/latest for the run that began last; in INSTANCE write / as %2F and % as %25";
 
-/** The word for the run of an instance that began last. */
+/** The word for an instance's run that began last. */
 export const latestRun = "latest";
 
-/** Whether a run is named by that word, which no gateway is asked for. */
+/** Whether that word names the run; it is never sent to a gateway. */
 export function isLatest(named: { readonly instanceId: string; readonly runId?: string }): boolean {
   return named.runId === latestRun;
 }
@@ -41,7 +41,7 @@ export function parseRunOrInstance(text: string): RunRef | { readonly instanceId
   return text.includes("/") ? parseRun(text) : { instanceId: parseInstance(text) };
 }
 
-/** Reads INSTANCE: %2F is a slash and %25 a percent sign, everything else stands as it is. Throws `invalid_argument`. */
+/** Parses INSTANCE: %2F is a slash and %25 a percent sign, everything else is literal. Throws `invalid_argument`. */
 export function parseInstance(text: string): string {
   const instanceId = text.replace(/%(2f|25)/gi, (code) => (code === "%25" ? "%" : "/"));
   if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");

@@ -5,18 +5,18 @@ import { RunvaultError } from "./error.ts";
 import { otherReaders } from "./other-readers.ts";
 import { unreadable } from "./unreadable.ts";
 
-/** No key or token comes near it; a device would never end. */
+/** Larger than any key or token; a device would never end. */
 const mostBytes = 1024 * 1024;
 
 export interface SecretReading {
   readonly signal: AbortSignal;
-  /** Told what is not as it should be with a file, and keeps nothing from being done. */
+  /** Warns of a problem with a file that does not prevent its use. */
   readonly warn: (file: string, text: string) => void;
 }
 
 /**
- * A file with a token or a key, `what` being the flag or key that names it. Warns where other users may read it. Throws
- * `invalid_argument` where it cannot be read, or is larger than any secret.
+ * Reads a file with a token or key; `what` is the flag or key that names it. Warns if other users may read it. Throws
+ * `invalid_argument` if it cannot be read, or is larger than any secret.
  */
 export async function readSecretFile(
   what: string,
@@ -24,7 +24,7 @@ export async function readSecretFile(
   { signal, warn }: SecretReading,
 ): Promise<Buffer> {
   try {
-    // a pipe that nobody writes to must not hold a thread, which no signal would end
+    // a pipe without a writer must not block a thread, which no signal would end
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const bytes = await readAtMost(handle, mostBytes + 1, signal);
     if (bytes.length > mostBytes) {
@@ -43,7 +43,7 @@ export async function readSecretFile(
   }
 }
 
-/** The token in such a file. Throws `invalid_argument` where there is none, or what no header can carry. */
+/** The token in such a file. Throws `invalid_argument` if there is none, or what no header can carry. */
 export async function readTokenFile(what: string, file: string, reading: SecretReading): Promise<string> {
   const token = (await readSecretFile(what, file, reading)).toString("utf8").trim();
   const fault = tokenFault(token);
@@ -56,7 +56,7 @@ export async function readTokenFile(what: string, file: string, reading: SecretR
   });
 }
 
-/** What keeps a text from being a token; null where nothing does. Never shows it. */
+/** Why a text is not a valid token; null if it is. Never shows it. */
 export function tokenFault(token: string): string | null {
   if (token === "") return "the token is empty";
   if (/^bearer\s/i.test(token)) return 'the token begins with "Bearer ", which runvault adds itself';
@@ -69,8 +69,8 @@ export function tokenFault(token: string): string | null {
 }
 
 /**
- * The token in such a file as it is now, once the one before was refused. Empty where there is none to be had, and of a
- * pipe, which gives what it has once: then the refusal stands.
+ * The current token in such a file, after the old one was refused. Empty if there is none, and for a pipe, which can be
+ * read only once: then the refusal stands.
  */
 export async function renewedToken(what: string, file: string, reading: SecretReading): Promise<string> {
   try {
@@ -94,11 +94,11 @@ async function readAtMost(handle: FileHandle, most: number, signal: AbortSignal)
   return Buffer.from(buffer.subarray(0, at));
 }
 
-/** How long a pipe may take to be written to at all; once it is open at the other end, its writer may take any time. */
+/** How long to wait for a pipe's writer; once it has opened the pipe, it may take any time. */
 const mostWaits = 200;
 const pipeWaitMs = 50;
 
-/** Bytes that are there now; none at the end, and of a pipe without a writer; -1 where a writer has none yet. */
+/** Bytes available now; none at the end, or for a pipe without a writer; -1 if the writer has none yet. */
 async function readNow(handle: FileHandle, buffer: Buffer, at: number): Promise<number> {
   try {
     return (await handle.read(buffer, at, buffer.length - at)).bytesRead;

@@ -10,17 +10,17 @@ export interface RunRef {
   readonly runId: string;
 }
 
-/** An instance that has history, with the runs the source names for it, oldest first. */
+/** An instance with history, with the runs that the source names for it, oldest first. */
 export interface InstanceEntry {
   readonly instanceId: string;
   readonly runIds: readonly string[];
-  /** The one of them that it calls its latest, where its own list lacks it. */
+  /** Its latest run, if its own list lacks it. */
   readonly latestBeside?: string | undefined;
 }
 
 /** A list as it was had. */
 export interface Listed<T> extends ReadonlyArray<T> {
-  /** What its source says of entries that could not be had; absent where it says nothing of the kind. */
+  /** What the source says about entries that it could not list; absent if it says nothing. */
   readonly rest?: ListRest | undefined;
 }
 
@@ -39,123 +39,122 @@ export interface RunEntry extends RunRef {
   readonly ended: Nanoseconds | undefined;
   /** True when no row will be added any more. */
   readonly final: boolean;
-  /** Changes whenever any row of the run changes; undefined where the source has no such mark. */
+  /** Changes whenever any row of the run changes; undefined if the source has none. */
   readonly storageVersion: string | undefined;
 }
 
 /** A run as a list names it. */
 export interface ListedRun extends Omit<RunEntry, "started"> {
-  /** Undefined where the list does not say. */
+  /** Undefined if the list does not say. */
   readonly started: Nanoseconds | undefined;
-  /** The entry as it came: the run's document `run`. Undefined where the source keeps that document apart. */
+  /** The original entry: the run's document `run`. Undefined if the source keeps that document elsewhere. */
   readonly text: Uint8Array | undefined;
-  /** Whether the entry says `final` or not, in so many words. */
+  /** Whether the entry explicitly says whether it is `final`. */
   readonly saysFinal?: boolean | undefined;
-  /** Why nothing but the id is known of it: its entry is not as the interface says. */
+  /** Why only its id is known: its entry does not follow the interface. */
   readonly fault?: RunvaultError;
 }
 
-/** One of a source's ways to say which runs there are: the lists of one transport. */
+/** One way to list a source's runs: the lists of one transport. */
 export interface RunListing {
   /** What to call it, such as REST. */
   readonly by: string;
-  /** The source's own clock, as it last told it; undefined, or absent, where it tells none. */
+  /** The source's own clock, by its last answer; undefined or absent if unknown. */
   now?(): Nanoseconds | undefined;
   instances(signal?: AbortSignal): Promise<Listed<InstanceEntry>>;
-  /** The runs of an instance, oldest first; null where there is no such list. */
+  /** The runs of an instance, oldest first; null if there is no such list. */
   runs(instanceId: string, signal?: AbortSignal): Promise<Listed<ListedRun> | null>;
-  /** The run that the instance's own document calls its current one; null where it names none. */
+  /** The run that the instance's own document calls its current one; null if it names none. */
   currentRun(instanceId: string, signal?: AbortSignal): Promise<string | null>;
 }
 
-/** What the source says it holds of one table of a run, within the bounds asked for. */
+/** The source's facts about one table of a run, within the requested bounds. */
 export interface TableFacts {
   readonly rows: bigint;
-  /** Smallest and largest `ts_event`; undefined when there are no rows, unless the source tells them all the same. */
+  /** Smallest and largest `ts_event`; undefined without rows, unless the source gives them anyway. */
   readonly first: Nanoseconds | undefined;
   readonly last: Nanoseconds | undefined;
   readonly schemaFingerprint: string;
   /** True when the table will not grow any more. */
   readonly final: boolean;
   /**
-   * The row hash (see row-hash.ts) of exactly the rows counted, in the fields that `schemaFingerprint` names. Undefined
-   * where none was asked for, and where the source has none.
+   * The row hash (see row-hash.ts) of exactly the counted rows, over the fields in `schemaFingerprint`. Undefined if
+   * not requested, or if the source has none.
    */
   readonly rowHash?: bigint | undefined;
 }
 
-/** What facts are asked for beyond counts of all tables. */
+/** A request for facts, beyond counts of all tables. */
 export interface FactsRequest {
-  /** Also the row hashes: a scan of all rows within the bounds, which a source may refuse as too much. Default false. */
+  /** Also row hashes: a scan of all rows within the bounds, which a source may refuse as too much. Default false. */
   readonly withHash?: boolean | undefined;
   /** Only this table's. Default: all. */
   readonly table?: TableName | undefined;
 }
 
-/** Facts by table; a table the source holds no history model for is not in the map. */
+/** Facts by table; tables that the source does not know are missing from the map. */
 export interface StorageFacts extends ReadonlyMap<TableName, TableFacts> {
-  /** The document they were read from, as it came; undefined where the source keeps documents apart. */
+  /** The original document; undefined if the source keeps documents elsewhere. */
   readonly text?: Uint8Array | undefined;
 }
 
 /** A run as its rows are asked for. */
 export interface AskedRun extends RunRef {
   /**
-   * True where no row of the run is to come any more, by all that is said of its end. A source that joins pages which move
-   * when rows come takes a window without an end, or with one that is still ahead, only then. Default: false.
+   * True if everything says that no more rows of the run will come. A source with pages that shift when rows arrive
+   * reads a window that is still open only then. Default: false.
    */
   readonly final?: boolean | undefined;
 }
 
-/** What one body of an answer came to on the wire. */
+/** Size and speed of one answer's body on the wire. */
 export interface WireBody {
   /** Compressed, where it came so. */
   readonly bytes: number;
-  /** From its first byte to its last, less the time in which the reader held it back. */
+  /** From its first byte to its last, without time in which the reader held it back. */
   readonly ms: number;
 }
 
 export interface RowRequest extends AskedRun, TimeBounds {
   readonly table: TableName;
-  /** Most rows to answer with; the source may answer with fewer without saying so. */
+  /** Most rows in the answer; the source may return fewer without saying so. */
   readonly limit?: number | undefined;
   readonly filters?: Readonly<Partial<Record<FilterName, string>>> | undefined;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Judges how many rows the answer says that it has, where the source knows it: told while an answer without bounds goes
-   * on, and once more, with the rows that came, of any that ended with fewer. Default: an answer that ends with fewer throws
-   * `rows_missing`.
+   * Judges the total that an answer announces, if the source knows it. Called during an unbounded answer, and again,
+   * with the rows received, after any answer that ended with fewer. Default: such an answer throws `rows_missing`.
    */
   readonly onTotal?: ((total: bigint, came?: number) => void) | undefined;
   /** Most rows of one page, of `pagedRows` over a wire. */
   readonly pageRows?: number | undefined;
-  /** Hears of each body that came whole, of a source that has rows from a wire. */
+  /** Called for each complete body, by a source that reads rows from a wire. */
   readonly onBody?: ((body: WireBody) => void) | undefined;
 }
 
-/** Documents of a run, stored and served as the bytes they came as. */
+/** Documents of a run, stored and served with their original bytes. */
 export const documentKinds = ["instance", "run", "summary", "resources", "facts"] as const;
 export type DocumentKind = (typeof documentKinds)[number];
 
 /**
- * Anything that holds history: a gateway, the simulator, an archive.
+ * Anything with history: a gateway, the simulator, an archive.
  *
- * Every method throws a RunvaultError, after the retries the source does by itself; `signal` ends it early.
+ * Every method throws a RunvaultError, after the source's own retries; `signal` ends it early.
  */
 export interface HistorySource extends AsyncDisposable {
-  /** Where it is, for messages and the manifest; free of secrets. */
+  /** Its place, for messages and the manifest; without secrets. */
   readonly label: string;
-  /** The source's own clock, as it last told it; undefined, or absent, where it tells none. */
+  /** The source's own clock, by its last answer; undefined or absent if unknown. */
   now?(): Nanoseconds | undefined;
   instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]>;
-  /** The runs of an instance, oldest first; null where the source does not list runs. */
+  /** The runs of an instance, oldest first; null if the source does not list runs. */
   runs(instanceId: string, signal?: AbortSignal): Promise<readonly RunEntry[] | null>;
   /**
-   * Every way to learn which runs there are, the one that `instances` and `runs` prefer first, so that they can be held
-   * against each other. Absent where those two are all there is.
+   * All ways to list runs, the one that `instances` and `runs` prefer first, for comparison. Absent if there are only
+   * those two.
    */
   listings?(signal?: AbortSignal): Promise<readonly RunListing[]>;
-  /** Row counts within the bounds, and row hashes where they are asked for; null where the source has no storage facts. */
+  /** Row counts within the bounds, and row hashes if requested; null if the source has no storage facts. */
   facts(
     run: RunRef,
     bounds: TimeBounds,
@@ -163,8 +162,8 @@ export interface HistorySource extends AsyncDisposable {
     asked?: FactsRequest,
   ): Promise<StorageFacts | null>;
   /**
-   * The same facts by another way than `facts` takes, such as a gateway's other transport, to hold one against the
-   * other; null where that way has none. Absent, or null, where there is one way alone.
+   * The same facts by another way, such as a gateway's other transport, for comparison; null if that way has none.
+   * Absent or null if there is only one way.
    */
   otherFacts?(
     run: RunRef,
@@ -172,39 +171,39 @@ export interface HistorySource extends AsyncDisposable {
     signal?: AbortSignal,
     asked?: FactsRequest,
   ): Promise<StorageFacts | null>;
-  /** A document's bytes; null where the source does not have it. */
+  /** A document's bytes; null if the source does not have it. */
   document(run: RunRef, kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array | null>;
   /**
-   * The rows of one answer as NDJSON bytes in key order, cut into chunks anywhere. The iteration ends when the source
-   * ended its answer whole, and throws (`stream_cut`, `timeout`, …) when it did not. It never asks again by itself
-   * once the first byte is out: what came is the caller's. Throws `history_unavailable` when the run has no such table.
+   * The rows of one answer as NDJSON bytes in key order, in arbitrary chunks. The iteration ends if the source
+   * completed its answer, and otherwise throws (`stream_cut`, `timeout`, …). It never retries once the first byte is
+   * out: rows received belong to the caller. Throws `history_unavailable` if the run has no such table.
    */
   rows(request: RowRequest): AsyncIterable<Uint8Array>;
   /**
-   * The same rows page by page, past any cap on the rows of one answer: slower, for where `rows` comes short. Absent, or
-   * throwing `route_not_found`, where the source has no such way, or its `rows` has no cap in the first place.
+   * The same rows page by page, beyond any cap on one answer: slower, for when `rows` comes short. Absent, or throws
+   * `route_not_found`, if the source has no pages, or no cap.
    */
   pagedRows?(request: RowRequest): AsyncIterable<Uint8Array>;
   /**
-   * The same rows in another form, as they are stored, or with their number, where the source can do better than chunks
-   * of NDJSON. Throws as `rows` does. Absent, or null, where `rows` is all there is.
+   * The same rows in another format, as stored, or with their number, if the source can do better than NDJSON chunks.
+   * Throws like `rows`. Absent or null if there is only `rows`.
    */
   answer?(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null>;
   /**
-   * Sends later requests over new connections: behind a balancer, another node may answer. Absent where there are no
+   * Sends later requests over new connections: behind a load balancer, another node may answer. Absent without
    * connections.
    */
   reconnect?(): void;
   /**
-   * Whether requests for rows of a run's table were answered with 204 No Content, where nothing shows that the source means by it
-   * that there are none. Absent where it never answers so.
+   * Whether requests for a table's rows were answered with 204 No Content and nothing shows that this means no rows.
+   * Absent if it never answers so.
    */
   isNoContentUnclear?(run: RunRef, table: TableName): boolean;
-  /** What differs of one table's route from the contract; absent, or undefined, where nothing does. */
+  /** How a table's route differs from the contract; absent or undefined if it does not. */
   traits?(table: TableName): RouteTraits | undefined;
   /**
-   * The tables it can be asked for, and those that it is known not to have; absent where it may have any. `by` is what says
-   * so, such as a profile's file.
+   * The tables that can be requested, and those that it is known not to have; absent if unknown. `by` says where that
+   * comes from, such as a profile's file.
    */
   readonly described?:
     | {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RunvaultError } from "./error.ts";
 
-/** Makes a folder of our own, which nobody else can read, in the temporary folder. Throws `storage_…` with the remedy. */
+/** Creates a private folder in the temporary folder. Throws `storage_…` with a hint. */
 export async function makeTemporaryFolder(name: string): Promise<string> {
   try {
     return await mkdtemp(join(tmpdir(), `runvault-${name}-`));

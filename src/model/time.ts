@@ -18,7 +18,7 @@ export const nsPerSecond = 1_000_000_000n;
 export const int64Max = 9_223_372_036_854_775_807n;
 export const int64Min = -9_223_372_036_854_775_808n;
 
-/** The nanoseconds that TIMESTAMP_NS can hold; DuckDB keeps the ends of int64 for infinities and "no date". */
+/** The range of TIMESTAMP_NS; DuckDB uses the ends of int64 for infinities and "no date". */
 export const timestampMin = -9_223_372_036_854_775_806n;
 export const timestampMax = 9_223_372_036_854_775_806n;
 
@@ -52,7 +52,7 @@ function parseWholeSeconds(match: RegExpExecArray): number {
   const [, year, month, day, hour = "00", minute = "00", second = "00", , offset = "Z"] = match;
   const wall = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
   const local = Date.parse(`${wall}Z`);
-  // Date.parse rolls 2022-02-30 over into March; a day that does not exist is refused instead
+  // Date.parse turns 2022-02-30 into a day in March; a day that does not exist is refused
   if (Number.isNaN(local) || new Date(local).toISOString().slice(0, 19) !== wall) return Number.NaN;
   return Date.parse(`${wall}${offset.toUpperCase()}`);
 }
@@ -64,7 +64,7 @@ export function formatTime(ns: Nanoseconds): string {
   return `${new Date(Number(seconds) * 1000).toISOString().slice(0, -5)}.${fraction}Z`;
 }
 
-/** A time to the millisecond, as manifests have it. */
+/** A time to the millisecond, as in manifests. */
 export function isoOf(ns: Nanoseconds): string {
   return new Date(Number(ns / 1_000_000n)).toISOString();
 }
@@ -80,7 +80,7 @@ export function wallClock(): Nanoseconds {
   return BigInt(Date.now()) * 1_000_000n;
 }
 
-/** The earlier of our time and the gateway's, by which horizons go: of the other, rows may still come. */
+/** The earlier of our time and the gateway's, which limits horizons: rows may still come by the other clock. */
 export function earlierOf(ours: Nanoseconds, theirs: Nanoseconds | undefined): Nanoseconds {
   return theirs !== undefined && theirs < ours ? theirs : ours;
 }

@@ -8,15 +8,15 @@ const workPerLook = 64 * 1024;
 const lineWork = 256;
 
 /**
- * Lets the event loop go on while a loop works through what a gateway sent: chunks that are here already bring no turn of
- * their own, and how much work they are is the gateway's choice. Used as `if (turns.isDue(bytes)) await turns.next()`, so
- * that a step costs an addition, and no promise.
+ * Lets the event loop run while a loop processes a gateway's data: buffered chunks bring no turn of their own, and the
+ * gateway decides how much work they are. Used as `if (turns.isDue(bytes)) await turns.next()`, so that a step costs
+ * just an addition.
  */
 export class Turns {
   #work = 0;
   #since = performance.now();
 
-  /** Counts the work of a line or piece of so many bytes; true when it is time for a turn of the event loop. */
+  /** Counts the work for so many bytes; true when a turn of the event loop is due. */
   isDue(bytes: number): boolean {
     this.#work += bytes + lineWork;
     if (this.#work < workPerLook) return false;
@@ -30,7 +30,7 @@ export class Turns {
     this.#since = performance.now();
   }
 
-  /** What some work makes of each of several values, with turns between them; `bytesEach` is how long one is. */
+  /** Maps values with turns in between; `bytesEach` is the size of one. */
   async map<T, R>(
     values: Iterable<T>,
     work: (value: T, index: number) => R,

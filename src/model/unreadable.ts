@@ -1,6 +1,6 @@
 import { RunvaultError } from "./error.ts";
 
-/** Why a file that an option (`flag`) names cannot be read: wrong usage, but for the disk's trouble. */
+/** The error for an option's (`flag`) file that cannot be read: wrong usage, except for disk errors. */
 export function unreadable(file: string, error: unknown, flag?: string): RunvaultError {
   if (error instanceof RunvaultError) return error;
   const { code = "" } = error as NodeJS.ErrnoException;

@@ -2,7 +2,7 @@ import { RunvaultError, usualHints } from "./error.ts";
 import type { FilterName, Table } from "./profile/table.ts";
 import type { RunRef } from "./source.ts";
 
-/** Who has no such instance, and how to find those it has, by what was asked. */
+/** An `instance_not_found` error says who was asked and how to list what it has. */
 const askedFor = {
   gateway: { who: "the gateway", hint: usualHints.instance_not_found! },
   // answers in the gateway's place, and in its words
@@ -22,7 +22,7 @@ export function instanceNotFound(
   });
 }
 
-/** A run that its instance has not, or, where the run id is empty, any run at all; `known` are those it has, oldest first. */
+/** A missing run of an instance or, without a run id, the lack of any; `known` are those it has, oldest first. */
 export function runNotFound({ instanceId, runId }: RunRef, known?: readonly string[]): RunvaultError {
   const which = runId === "" ? "no runs" : `no run ${JSON.stringify(runId)}`;
   const latest = known?.slice(-5).join(", ");
@@ -33,7 +33,7 @@ export function runNotFound({ instanceId, runId }: RunRef, known?: readonly stri
   });
 }
 
-/** A run that was asked for and is not in the archive; `message` where it is more than one archive, or more than the run. */
+/** A requested run that is not in the archive; `message` for several archives, or for more than the run. */
 export function notArchived(
   { instanceId, runId }: RunRef,
   message = `the archive has no run ${JSON.stringify(runId)} of instance ${JSON.stringify(instanceId)}`,
@@ -41,7 +41,7 @@ export function notArchived(
   return new RunvaultError("not_archived", message, { place: { instance: instanceId, run: runId } });
 }
 
-/** An instance that was asked for, of which the archive has no run. */
+/** A requested instance without runs in the archive. */
 export function instanceNotArchived(instanceId: string): RunvaultError {
   return new RunvaultError(
     "not_archived",

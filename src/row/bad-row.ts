@@ -1,27 +1,27 @@
 import { parseJson } from "../model/outside-json.ts";
 
-/** The member that only a row set aside by its source has: no line with it is ever a row. */
+/** A member that only rows set aside by their source have: no line with it is ever a row. */
 export const notARow = "runvault:not_a_row";
 
 const ours = new Set(["ts_event", notARow, "row"]);
 
-/** A row that its source could not make canonical, and why; `text` is the row as the wire had it. */
+/** A row that its source could not make canonical, and why; `text` is the row as on the wire. */
 export interface BadRow {
   readonly reason: string;
   readonly text: string;
 }
 
 /**
- * The line that stands for such a row, without its line end: no row of any table, so that it goes to quarantine. `ts` is
- * the row's time where it could be told, as nanoseconds.
+ * The line that replaces such a row, without its line end: not a row of any table, so it goes to quarantine. `ts` is
+ * the row's time in nanoseconds, if known.
  */
 export function badRowLine({ reason, text }: BadRow, ts: string | undefined): string {
   return JSON.stringify({ ...(ts === undefined ? {} : { ts_event: ts }), [notARow]: reason, row: text });
 }
 
 /**
- * What a line that stands for a bad row holds; undefined for any other line. One that has more beside it is not ours: its
- * own text is what has to be kept.
+ * The contents of such a line; undefined for any other. A line with further members is not ours, so its own text must
+ * be kept.
  */
 export function readBadRow(line: string): BadRow | undefined {
   if (!line.includes(notARow)) return undefined;

@@ -1,9 +1,9 @@
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { countText } from "../model/text/plural.ts";
 
-/** Blank lines that an answer may have, beside one for each row: some gateways send them while they look for rows. */
+/** Blank lines that an answer may have, besides one per row: some gateways send them while they search. */
 const mostBlankLines = 100_000;
-/** A blank line of as many bytes counts as another. */
+/** A blank line of this many bytes counts as another one. */
 const blankLineBytes = 1024;
 
 /** How many blank lines one of so many bytes counts as. */
@@ -11,7 +11,7 @@ export function blankLinesIn(bytes: number): number {
   return 1 + Math.floor(bytes / blankLineBytes);
 }
 
-/** Throws `malformed_row` where an answer has more blank lines than any gateway has a reason for. */
+/** Throws `malformed_row` if an answer has more blank lines than any gateway needs. */
 export function refuseEndlessBlanks(blankLines: number, rows: number, place: ErrorPlace = {}): void {
   if (blankLines <= mostBlankLines + rows) return;
   throw new RunvaultError(

@@ -1,15 +1,15 @@
-/** What stands ahead of the value of `extra` in a line. */
+/** What stands before the value of `extra` in a line. */
 export const extraKey = ',"extra":';
 
-/** A line in two: the row without `extra`, as a line of its own, and the text of the object that `extra` is. */
+/** A line split in two: the row without `extra`, as a separate line, and the text of the object in `extra`. */
 export interface SplitLine {
   readonly head: string;
   readonly extra: string;
 }
 
 /**
- * Parts a line that ends with the member `extra`; undefined for any other. Whether the two are JSON is not looked into. Inside of
- * a string its quotes would be escaped, so that the first one found is a key.
+ * Splits a line that ends with the member `extra`; undefined for any other. Does not check that the parts are JSON.
+ * Quotes inside a string would be escaped, so the first match is a key.
  */
 export function splitExtra(line: string): SplitLine | undefined {
   const at = line.indexOf(`${extraKey}{`);

@@ -15,9 +15,9 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 13 || byte === 32 || byte === 9;
 }
 
-/** The object that some bytes are as JSON; null where they are none, or one that is nested too deep to be a row. */
+/** The JSON object in some bytes; null if there is none, or it is nested too deep for a row. */
 export function parseObject(bytes: Buffer, start: number, end: number): Record<string, unknown> | null {
-  // most of what is no object shows at its ends, where finding out costs nothing; the parser's error costs ten rows
+  // usually the ends show that it is not an object; a parser error would cost as much as ten rows
   let first = start;
   while (isSpace(bytes[first])) first++;
   let last = end - 1;

@@ -4,20 +4,20 @@ import type { Column, Table } from "../model/profile/table.ts";
 /** Longest line a row may be. */
 export const longestLineBytes = 16 * 1024 * 1024;
 
-/** The error of a longer one, whether or not it is known to be a row. */
+/** The error for a line that is too long, whether or not it is known to be a row. */
 export function lineTooLong(what: "row" | "line", place: ErrorPlace = {}): RunvaultError {
   return new RunvaultError("line_too_long", `a ${what} is longer than ${longestLineBytes >> 20} MiB`, {
     place,
   });
 }
 
-/** A row as the canonical line carries it: text for 64-bit integers and exact numbers, numbers for the rest. */
+/** A row's values in canonical form: text for 64-bit integers and exact numbers, numbers for the rest. */
 export type Row = Record<string, string | number | bigint>;
 
 /**
  * The canonical line of a row, without the line end: fields in proto order, no blanks, 64-bit integers as strings,
- * doubles as ECMAScript prints them (NaN and infinities as strings), control characters as lower-case \u00xx.
- * Throws `malformed_row` where a column is missing or its value is not of its kind.
+ * doubles as ECMAScript prints them (NaN and infinities as strings), control characters as lower-case \u00xx. Throws
+ * `malformed_row` if a column is missing or its value is not of its kind.
  */
 export function canonicalLine(table: Table, row: Row): string {
   return `{${table.columns.map((column) => `"${column.name}":${canonicalValue(column, row[column.name])}`).join(",")}}`;
@@ -35,7 +35,7 @@ function canonicalValue(column: Column, value: string | number | bigint | undefi
     case "timestamp":
       return `"${integerText(column, value)}"`;
     default:
-      // JSON.stringify escapes exactly what the canonical line escapes, and in lower case
+      // JSON.stringify escapes exactly as canonical lines do, in lower case
       return JSON.stringify(String(value));
   }
 }
@@ -45,7 +45,7 @@ const double = /^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/;
 
 function integerText(column: Column, value: string | number | bigint): string {
   const text = String(value);
-  // a number beyond 2^53 may have been rounded before it came here
+  // a number beyond 2^53 may already have been rounded
   const whole =
     typeof value === "string"
       ? integer.test(value)
@@ -63,7 +63,10 @@ function doubleOf(column: Column, text: string): number {
   throw new RunvaultError("malformed_row", `column ${column.name} is not a number: ${JSON.stringify(text)}`);
 }
 
-/** A double in a canonical line: shortest text that reads back the same; -0 prints as 0 in JSON, so it is kept as -0. */
+/**
+ * A double in a canonical line: the shortest text that reads back the same; JSON would print -0 as 0, so its sign is
+ * kept.
+ */
 export function canonicalDouble(value: number): string {
   if (Number.isNaN(value)) return '"NaN"';
   if (value === Number.POSITIVE_INFINITY) return '"Infinity"';

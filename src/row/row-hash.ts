@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 
-/** What stands for a set of rows: order-free, with multiplicity. Hashes of rows in windows that join add up. */
+/** Identifies a multiset of rows, independent of order. Hashes of rows in adjacent windows add up. */
 export interface RowHash {
   readonly rows: bigint;
   /** Sum of `lineHash` over the rows. */

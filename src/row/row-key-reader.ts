@@ -6,14 +6,13 @@ import { type Instant, instantOf, toNanoseconds } from "./instant.ts";
 import { parseObject } from "./line-object.ts";
 
 /**
- * Reads the key of one line after the other out of a buffer: its ts_event and seq, as two numbers each, since neither
- * fits into one exactly.
+ * Reads the keys of lines in a buffer: ts_event and seq, as two numbers each, because neither fits into one exactly.
  *
- * The usual line starts with run_id, instance_id, seq and ts_event as the canonical line has them; these are read in
- * place without making a string. Any other line is parsed as JSON.
+ * The usual line starts with run_id, instance_id, seq and ts_event as in canonical lines; these are read in place
+ * without making a string. Other lines are parsed as JSON.
  *
- * Where seq is numbered here, a row comes with an empty one, at its canonical place behind the ids: `seqAt` is where the
- * number is to be written. A line with a seq is no row then, as one without is none elsewhere.
+ * If seq is numbered here, a row comes with an empty one, in its canonical place after the ids: `seqAt` is where to
+ * write the number. Then a line with a seq is not a row; otherwise one without is not.
  */
 export class RowKeyReader {
   /** ts_event of the line read last, as an `Instant` has it. */
@@ -22,7 +21,7 @@ export class RowKeyReader {
   /** Its seq: what is above 10^15, and the rest. */
   seqHigh = 0;
   seqLow = 0;
-  /** Where the value of its seq begins, from the line's start, of a row whose seq is numbered here. */
+  /** Where the value of seq begins, from the line's start, in a row whose seq is numbered here. */
   readonly seqAt: number;
   readonly #run: RunRef;
   readonly #isNumberedHere: boolean;
@@ -55,19 +54,19 @@ export class RowKeyReader {
     return BigInt(this.seqHigh) * 1_000_000_000_000_000n + BigInt(this.seqLow);
   }
 
-  /** Reads ts_event and seq of a line; false where it is no row. Throws where it is another run's. */
+  /** Reads ts_event and seq of a line; false if it is not a row. Throws for another run's. */
   read(start: number, end: number): boolean {
     return this.#readInPlace(start, end) || this.#readSlowly(start, end);
   }
 
   /**
    * Reads the key of the usual line: this run's ids, a seq of at most 15 digits, a ts_event of 19. False for any other
-   * line, which may be a row all the same.
+   * line, which may still be a row.
    */
   #readInPlace(start: number, end: number): boolean {
     const view = this.#view;
     const seqAt = start + this.#prefix.length;
-    // longer than the key's longest form, so that no index below runs past the line
+    // longer than the longest key, so that no index below exceeds the line
     if (seqAt + 60 >= end || !standsAt(view, start, this.#prefix)) return false;
     if (this.#isNumberedHere) return this.#readTime(seqAt, 0);
     let at = seqAt;
@@ -85,7 +84,7 @@ export class RowKeyReader {
     return at !== seqAt && this.#readTime(at, seq);
   }
 
-  /** Reads the usual ts_event behind a seq that ends here. */
+  /** Reads the usual ts_event after a seq that ends here. */
   #readTime(at: number, seq: number): boolean {
     const view = this.#view;
     if (!standsAt(view, at, this.#tsKey)) return false;
@@ -94,7 +93,7 @@ export class RowKeyReader {
     const b = fourDigits(view, tsAt + 4);
     const c = fourDigits(view, tsAt + 8);
     const d = fourDigits(view, tsAt + 12);
-    // the last three digits, and the one ahead of them a second time
+    // the last three digits, and the one before them a second time
     const e = fourDigits(view, tsAt + 15);
     if ((a | b | c | d | e) < 0 || view.getUint8(tsAt + 19) !== quote) return false;
     const seconds = a * 1_000_000 + b * 100 + Math.floor(c / 100);
@@ -126,7 +125,7 @@ export class RowKeyReader {
     if (typeof row.ts_event !== "string" || !/^-?\d{1,19}$/.test(row.ts_event)) return false;
     if (!this.#hasSeq(row.seq, start, end)) return false;
     const ts = BigInt(row.ts_event);
-    // no time that any window could ask for
+    // not a time that any window could request
     if (ts < int64Min || ts > int64Max) return false;
     const instant = instantOf(ts);
     this.tsHigh = instant.high;
@@ -154,7 +153,7 @@ const quote = 34;
 /** The latest time that fits into int64. */
 const latest: Instant = instantOf(int64Max);
 
-/** A constant text, as the four-byte words that it is compared by. */
+/** A constant text, as four-byte words for comparison. */
 interface Words {
   readonly words: Int32Array;
   /** Bytes of the text, four at least. */
@@ -165,21 +164,21 @@ function wordsOf(text: string): Words {
   const bytes = Buffer.from(text);
   const { length } = bytes;
   const words = new Int32Array(Math.ceil(length / 4));
-  // the last word overlaps the one ahead of it where the length is no multiple of four
+  // the last word overlaps the one before it where the length is no multiple of four
   for (let i = 0; i < words.length; i++) words[i] = bytes.readInt32LE(Math.min(i * 4, length - 4));
   return { words, length };
 }
 
-/** True when the text stands at `at`, byte for byte. */
+/** Whether the text is at `at`, byte for byte. */
 function standsAt(view: DataView, at: number, { words, length }: Words): boolean {
   const last = words.length - 1;
   for (let i = 0; i < last; i++) if (view.getInt32(at + i * 4, true) !== words[i]) return false;
   return view.getInt32(at + length - 4, true) === words[last];
 }
 
-/** The number that four digits at `at` write; -1 where one of the four bytes is no digit. */
+/** The number in four digits at `at`; -1 if one of the four bytes is not a digit. */
 function fourDigits(view: DataView, at: number): number {
-  // a digit's byte is 0x30 to 0x39: what is left of it is at most 9, and stays below 16 with 6 added
+  // a digit's byte is 0x30 to 0x39: the remainder is at most 9, and stays below 16 with 6 added
   const digits = view.getInt32(at, true) ^ 0x30303030;
   if (((digits | (digits + 0x06060606)) & 0xf0f0f0f0) !== 0) return -1;
   // neighbours become tens and ones, in the first and the third byte

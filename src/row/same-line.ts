@@ -3,8 +3,8 @@ import type { Table } from "../model/profile/table.ts";
 import { canonicalLine, type Row } from "./line.ts";
 
 /**
- * The canonical line of what a stored line says, read without the conversion's own means: blanks, key order, escapes,
- * zeros at the ends of decimals and unknown fields make no difference. Null where it is no row of the table.
+ * The canonical line with a stored line's meaning, made independently of conversion: blanks, key order, escapes,
+ * trailing zeros of decimals and unknown fields make no difference. Null if it is not a row of the table.
  */
 export function normalizedLine(table: Table, line: string): string | null {
   let value: unknown;
@@ -33,12 +33,12 @@ export function normalizedLine(table: Table, line: string): string | null {
   }
 }
 
-/** What a stored line is told by from others: what it says, or, where it is no row, the line itself. */
+/** The form for comparing stored lines: their meaning or, for a line that is not a row, the line itself. */
 export function comparableLine(table: Table, line: string): string {
   return normalizedLine(table, line) ?? line;
 }
 
-/** A decimal without zeros at its ends; the empty string stays. Null where it is no decimal. */
+/** A decimal without insignificant zeros; the empty string stays. Null if it is not a decimal. */
 export function canonicalDecimal(text: string): string | null {
   if (text === "") return "";
   const match = /^(-?)0*(\d+?)(?:\.(?=\d)(\d*?)0*)?$/.exec(text);

@@ -1,5 +1,5 @@
 const shownCharacters = 300;
-/** How much of the common start is shown where the difference lies further on. */
+/** How much of the common start is shown before a difference further on. */
 const leadCharacters = 100;
 
 /** Two lines for a message, each cut to 300 characters around the first character in which they differ. */

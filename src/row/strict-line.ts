@@ -12,22 +12,21 @@ export interface LineRules {
   readonly runId: string;
   readonly exactTypes: ExactTypes;
   /**
-   * Whether exact numbers keep a sign on a zero and zeros ahead: in segments that are committed already, which were so
-   * before such lines were made canonical.
+   * Whether exact numbers may have signed or leading zeros, as in segments committed before lines were made canonical.
    */
   readonly oddZeros?: boolean;
-  /** Whether a line may end with `extra`, which is then no unknown field. */
+  /** Whether a line may end with `extra`, which then is not an unknown field. */
   readonly extra?: boolean;
 }
 
-/** One member of a line's object, as it stands there. */
+/** One member of a line's object, unparsed. */
 export interface Member {
   /** The key with its quotes and escapes. */
   readonly rawKey: string;
   /** Undefined for a field the contract does not know. */
   readonly column: Column | undefined;
   readonly name: string;
-  /** True where the value is an object or array, which only unknown fields may hold. */
+  /** True if the value is an object or array, which only unknown fields may hold. */
   readonly nested: boolean;
   /** Where the value's token begins and ends. */
   readonly at: number;
@@ -35,8 +34,8 @@ export interface Member {
 }
 
 /**
- * What the strict reading of one line found. `row`: every value can be stored exactly. `bad`: not a row of the
- * contract. `conflict`: a row of another run or instance. `range`: a proper value that its column cannot hold.
+ * The result of strictly reading one line. `row`: every value can be stored exactly. `bad`: not a row of the contract.
+ * `conflict`: a row of another run or instance. `range`: a valid value that its column cannot hold.
  */
 export type CheckedLine =
   | {
@@ -76,26 +75,26 @@ const stringPiece = /(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1
 const numberToken = new RegExp(valueGrammar.number, "y");
 const wordToken = /true|false|null/y;
 
-/** Deeper values than this are refused, so that no line can exhaust the stack. */
+/** Deeper values are refused, so that no line can exhaust the stack. */
 const nestingLimit = 64;
 
 class BadLine extends Error {}
 
 /**
- * Reads one line strictly: RFC 8259, one object, no key twice, each field of the contract present with the right kind
- * of token. A 64-bit integer or an exact number must be a string. Never throws for what the line holds.
+ * Reads one line strictly: RFC 8259, one object, unique keys, each field of the contract present with the right kind of
+ * token. A 64-bit integer or an exact number must be a string. Never throws for a line's contents.
  */
 export function checkLine(line: string, rules: LineRules): CheckedLine {
   const split = rules.extra ? splitExtra(line) : undefined;
   if (split !== undefined && isObject(split.extra, rules.table)) {
     const checked = checkWhole(split.head, rules);
-    // where the head is no object, what looked like the member stands within another's value
+    // if the part before it is not an object, the apparent member is inside another value
     if (checked.kind !== "bad") return checked;
   }
   return checkWhole(line, rules);
 }
 
-/** The text of the member `extra` that a line of a row ends with; undefined where it has none. */
+/** The text of the member `extra` at the end of a row's line; undefined if there is none. */
 export function extraOf(line: string, table: Table): string | undefined {
   const split = splitExtra(line);
   return split !== undefined && isObject(split.extra, table) && isObject(split.head, table)
@@ -123,12 +122,12 @@ function checkWhole(line: string, rules: LineRules): CheckedLine {
 }
 
 /**
- * The line with its exact numbers free of a sign on a zero and of zeros ahead, which say nothing: `-0.00` is 0, `007` is
- * 7. What reads a decimal drops them, so that a stored line that had them would not be the line that is certified. Any
- * other line comes back as it is, one that is no row included.
+ * The line with exact numbers without signed or leading zeros: `-0.00` becomes 0, `007` becomes 7. Readers of decimals
+ * drop these, so a stored line with them would not match the certified one. Any other line is returned unchanged, also
+ * one that is not a row.
  */
 export function withoutOddZeros(line: string, table: Table): string {
-  // hardly any line has such a number, and few have escapes, in which one may hide
+  // such numbers are rare, and so are escapes, which might hide one
   if (!oddZerosOf(table).test(line) && !line.includes("\\u")) return line;
   let members: readonly Member[];
   try {
@@ -160,14 +159,16 @@ export async function linesWithoutOddZeros(text: Buffer, table: Table): Promise<
   return isSame ? text : Buffer.concat(pieces);
 }
 
-/** The same, about a mebibyte of lines at a time, with turns of the event loop between: a segment is long. */
+/**
+ * The same for about a mebibyte of lines at a time, with turns of the event loop in between, because segments are long.
+ */
 export async function* piecesWithoutOddZeros(text: Buffer, table: Table): AsyncGenerator<Buffer> {
   const turns = new Turns();
   for (let start = 0, stop = 0; start < text.byteLength; start = stop) {
     const end = text.indexOf(0x0a, start + pieceBytes);
     stop = end < 0 ? text.byteLength : end + 1;
     const piece = text.subarray(start, stop);
-    // a character a byte: what is looked for is ASCII, and all else stays as it is
+    // a character per byte: only ASCII is searched, the rest stays unchanged
     const lines = piece.toString("latin1");
     if (turns.isDue(piece.byteLength)) await turns.next();
     if (!oddZerosOf(table).test(lines)) {
@@ -185,10 +186,10 @@ export async function* piecesWithoutOddZeros(text: Buffer, table: Table): AsyncG
 
 const pieceBytes = 1024 * 1024;
 
-/** Its sign, and what is behind the zeros ahead; neither for a zero. */
+/** The sign, and the digits after leading zeros; neither for a zero. */
 const oddDecimal = /^(?:(-?)0+([0-9]+(?:\.[0-9]+)?)|-0(?:\.0+)?)$/;
 
-/** What a line with odd zeros has in it, escapes aside. */
+/** Matches lines with odd zeros, apart from escapes. */
 function oddZerosOf(table: Table): RegExp {
   let pattern = oddZeros.get(table);
   if (pattern === undefined) {
@@ -200,7 +201,7 @@ function oddZerosOf(table: Table): RegExp {
 }
 
 const oddZeros = new Map<Table, RegExp>();
-/** Of a line with a hundred thousand fields, each is looked up. */
+/** A line may have a hundred thousand fields, each of which is looked up. */
 const columnsByName = new Map<Table, ReadonlyMap<string, Column>>();
 
 type TokenKind = "string" | "number" | "word" | "nested";
@@ -225,7 +226,7 @@ class LineReader {
     return this.#judge(rules, this.members(values), values);
   }
 
-  /** The members of the line's object; their values by name go into `values`. */
+  /** The members of the line's object; adds their values by name to `values`. */
   members(values: Map<string, Token> = new Map()): readonly Member[] {
     this.#skipBlanks();
     if (this.#line[this.#at] !== "{") throw new BadLine("not a JSON object");
@@ -284,7 +285,7 @@ class LineReader {
     return columns.get(name);
   }
 
-  /** Reads an object from its brace on; `member` reads the value of each key. */
+  /** Reads an object from its brace; `member` reads each key's value. */
   #object(member: (rawKey: string, name: string) => void): void {
     this.#at++;
     this.#skipBlanks();
@@ -338,7 +339,7 @@ class LineReader {
     throw this.#unexpected("a value");
   }
 
-  /** A string with its quotes; stays where it is where none stands there. */
+  /** A string with its quotes, if there is one here. */
   #string(): string | undefined {
     const line = this.#line;
     const start = this.#at;
@@ -380,7 +381,7 @@ class LineReader {
 function textOf(token: string): string {
   if (!token.includes("\\")) return token.slice(1, -1);
   const text = JSON.parse(token) as string;
-  // half a surrogate pair has no UTF-8 form, so it could not be stored as it came
+  // half a surrogate pair has no UTF-8 form, so it could not be stored unchanged
   if (!text.isWellFormed()) throw new BadLine("half a surrogate pair in a string");
   return text;
 }
@@ -415,7 +416,7 @@ function columnText(column: Column, kind: TokenKind, text: string): string {
   }
 }
 
-/** The type that cannot hold the value, for the message; undefined when it fits. */
+/** The type that cannot hold the value, for the message; undefined if it fits. */
 function unfitType(column: Column, value: string, exactTypes: ExactTypes): string | undefined {
   switch (column.kind) {
     case "uint64":

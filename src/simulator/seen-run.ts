@@ -4,7 +4,7 @@ import type { WorldRun } from "./world/world.ts";
 /** What the clock shows of a run. */
 export interface SeenRun {
   readonly run: WorldRun;
-  /** Only rows known by then are there; undefined for all of them. */
+  /** Only rows known by then are visible; undefined for all. */
   readonly known: Nanoseconds | undefined;
   /** True while rows may still be added. */
   readonly going: boolean;
@@ -13,7 +13,7 @@ export interface SeenRun {
   readonly status: "RUNNING" | "FINISHED" | "FAILED";
 }
 
-/** What is seen of a run at an instant; `stopAt` is when somebody stopped it, if ever, which may be yet to come. */
+/** A run's visible state at an instant; `stopAt` is when an action stopped it, perhaps in the future. */
 export function seenRun(run: WorldRun, stopAt: Nanoseconds | undefined, now: Nanoseconds): SeenRun {
   const stopped = stopAt !== undefined && now >= stopAt;
   const limit = stopped ? stopAt : now;

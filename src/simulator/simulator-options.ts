@@ -12,31 +12,31 @@ export interface SimulatorOptions {
   /** Runs of each instance, 1 to 999; with `templates` to 100,000, and 200,000 over all instances. Default 2. */
   readonly runs: number;
   /**
-   * Only so many ended runs of each instance are rendered; the others take turns in having their rows, under their own
-   * ids and, without `bars`, at times of their own. Default: every run is rendered.
+   * Render only so many ended runs of each instance; the others reuse their rows, under their own ids and, without
+   * `bars`, at their own times. Default: every run is rendered.
    */
   readonly templates?: number | undefined;
-  /** Roughly so many rows a run over all tables. Default 20,000. */
+  /** Approximate rows per run over all tables. Default 20,000. */
   readonly rows: number;
-  /** Exactly so many fills a run, many to an order; `rows` is then ignored. Default: what the strategy decides. */
+  /** Exact number of fills per run, many per order; `rows` is then ignored. Default: the strategy decides. */
   readonly fills?: number | undefined;
   /** A CSV or CSV.gz file of bars, of a minute or longer, that each run trades; `rows` is then ignored. Default: generated bars. */
   readonly bars?: string | undefined;
-  /** True when the last run of every instance reveals its rows by the clock. Default false. */
+  /** Whether the last run of every instance reveals its rows by the clock. Default false. */
   readonly growing: boolean;
-  /** Every so-many-th run of an instance fails early, the growing one excepted; 0 for none. Default 3, with `bars` 0. */
+  /** Every so-many-th run of an instance fails early, except the growing one; 0 for none. Default 3, with `bars` 0. */
   readonly failed: number;
-  /** What time it is; decides only what a growing run shows. Default: the machine's clock. */
+  /** The clock, which only decides what a growing run shows. Default: the machine's. */
   readonly clock: () => Nanoseconds;
   /** Faults in what instances do. Default: none. */
   readonly faults: readonly InstanceFault[];
-  /** Faults in the books of runs, at most one an instance; runs that begin when asked to have none. Default: none. */
+  /** Faults in the books of runs, at most one per instance; runs started by actions have none. Default: none. */
   readonly bookFaults: readonly BookFault[];
   /** Rendered worlds live here and are used again. */
   readonly cacheDir: string;
   /** The first instrument; the others have its name and a number. Default BTC-PERP, with `bars` the file's name. */
   readonly symbol?: string | undefined;
-  /** Instruments, 1 to 100; those after the first have bars of their own at the times of its bars. Default 1. */
+  /** Instruments, 1 to 100; those after the first have their own bars at the times of its bars. Default 1. */
   readonly symbols: number;
   /** The venue. Default SIMEX. */
   readonly venue: string;
@@ -45,24 +45,24 @@ export interface SimulatorOptions {
   /** The portfolio. Default core. */
   readonly portfolio: string;
   /**
-   * What the account has cash in, 1 to 10; the instruments take turns in being quoted in them, and the run's summary is
-   * of the first. Default USD.
+   * The account's currencies, 1 to 10; the instruments use them in turn for quoting, and the run's summary uses the
+   * first. Default USD.
    */
   readonly currencies: readonly string[];
-  /** What `cash` and `position_value` of equity rows are. Default "spot". */
+  /** The meaning of `cash` and `position_value` in equity rows. Default "spot". */
   readonly accounting: Accounting;
   /**
-   * Basis points by which every fill is better than the market's price, 0 to 1000, in hundredths at most: above its fees
-   * the strategy wins. Default 0.
+   * Basis points by which every fill beats the market's price, 0 to 1000, at most two decimals: above its fees the
+   * strategy wins. Default 0.
    */
   readonly edge: number;
-  /** Deposits and withdrawals, in turn, in each currency after the start, 0 to 10,000. Default 0. */
+  /** Deposits and withdrawals, alternating, in each currency after the start, 0 to 10,000. Default 0. */
   readonly transfers: number;
-  /** How often positions pay or get funding and cash earns interest, in milliseconds: whole minutes. Default 0: never. */
+  /** How often positions settle funding and cash earns interest, in milliseconds: whole minutes. Default 0: never. */
   readonly fundingMs: number;
 }
 
-/** Options as they are given: what is undefined has its default. */
+/** Options as given; undefined ones get defaults. */
 export type GivenOptions = {
   readonly [Name in keyof SimulatorOptions]?: SimulatorOptions[Name] | undefined;
 } & { readonly cacheDir: string };

@@ -49,7 +49,7 @@ export type { RenderWatch } from "./world/world.ts";
 export interface RunSpan {
   readonly started: Nanoseconds;
   readonly ended: Nanoseconds;
-  /** When the last row is known, late ones included: from here on a growing run is final. */
+  /** When the last row is known, including late ones: then a growing run is final. */
   readonly complete: Nanoseconds;
 }
 
@@ -57,15 +57,15 @@ export interface RunSpan {
 export interface Simulator extends HistorySource, ControlPlane {
   /** What both planes say of an instance. */
   instances(): Promise<readonly (InstanceEntry & InstanceState)[]>;
-  /** When a run of the rendered world happens, whatever the clock says: what a clock for a growing run is set by. */
+  /** When a rendered run happens, whatever the clock says: for setting a growing run's clock. */
   span(run: RunRef): RunSpan;
-  /** The spans of the runs that grow as the clock advances, begun or not. */
+  /** The spans of runs that grow with the clock, begun or not. */
   growing(): readonly RunSpan[];
 }
 
 /**
- * Opens the world of these options, rendering it into the cache folder where it is not there yet. The same options
- * give the same bytes on every machine. Throws `invalid_argument` on options out of range and on a bad file of bars,
+ * Opens the world of these options, and renders it into the cache folder if it is not there yet. The same options give
+ * the same bytes on every machine. Throws `invalid_argument` for options out of range and for an invalid file of bars,
  * and the reason of the watch's signal.
  */
 export async function openSimulator(given: GivenOptions, watch: RenderWatch = {}): Promise<Simulator> {
@@ -74,7 +74,7 @@ export async function openSimulator(given: GivenOptions, watch: RenderWatch = {}
   return simulatorOf(await openWorld(options, watch), options);
 }
 
-/** Throws where a fault is of an instance that there is not, or an instance has two faults in its books. */
+/** Throws if a fault names an unknown instance, or an instance has two faults in its books. */
 function refuseUnknownInstances({ faults, bookFaults, instances }: SimulatorOptions): void {
   const ids = Array.from({ length: instances }, (_, instance) => instanceIdOf(instance));
   for (const { text, target } of [...faults, ...bookFaults]) {
@@ -173,7 +173,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
 
   const entryOf = async (seen: SeenRun): Promise<RunEntry> => {
     const { run, known, going, ended, status } = seen;
-    // rows are only ever added, so their number says which there are
+    // rows are only ever added, so their number identifies them
     const counted = known === undefined ? undefined : await factsOf(seen, {});
     const rows = tableNames.reduce(
       (sum, table) => sum + (counted?.get(table)?.rows ?? BigInt(run.tables[table].rows)),
@@ -301,7 +301,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
       );
     },
     async [Symbol.asyncDispose]() {
-      // files are open only while a call reads them; the indexes go with the object
+      // files are open only during calls; the indexes go with the object
       readers.clear();
       await begun[Symbol.asyncDispose]();
     },

@@ -49,7 +49,7 @@ export function sameTypes(a: ExactTypes, b: ExactTypes): boolean {
   return [...names].every((name) => a[name] === b[name]);
 }
 
-/** Whether every value of one decimal type is, exactly, one of the other. */
+/** Whether one decimal type holds every value of the other exactly. */
 export function holds(outer: string, inner: string): boolean {
   const [a, b] = [decimalType(outer), decimalType(inner)];
   return a.scale >= b.scale && a.precision - a.scale >= b.precision - b.scale;
@@ -58,7 +58,7 @@ export function holds(outer: string, inner: string): boolean {
 /** What a DECIMAL has room for. */
 export const mostDigits = 38;
 
-/** How many digits a value has before the point, at least one, and after it; zeros that say nothing are none. */
+/** Digits of a value before the point, at least one, and after it, without insignificant zeros. */
 export interface Digits {
   readonly whole: number;
   readonly scale: number;
@@ -70,15 +70,15 @@ export function digitsOf(value: string): Digits {
   return { whole: Math.max(1, whole.length), scale: fraction.replace(/0+$/, "").length };
 }
 
-/** Whether a type has so many digits on either side of the point. */
+/** Whether a type has room for these digits on both sides of the point. */
 export function hasRoom({ precision, scale }: DecimalType, digits: Digits): boolean {
   return digits.whole <= precision - scale && digits.scale <= scale;
 }
 
 /**
- * A type of 38 digits for values of so many digits, where `type` is too narrow for them; null where no type holds them
- * all. It holds all that `type` does, and what is left is room on both sides of the point. Where that is more than 38
- * digits, the side that these values need less gives way: whoever changes a column has to see that no value of it is lost.
+ * A type of 38 digits for values of so many digits, if `type` is too narrow; null if no type holds them all. It holds
+ * everything that `type` does, and leaves spare digits on both sides of the point. If that exceeds 38 digits, the side
+ * less needed by these values shrinks: whoever changes a column must check that no value is lost.
  */
 export function widerType(type: string, { whole, scale }: Digits): string | null {
   if (whole + scale > mostDigits) return null;

@@ -2,13 +2,13 @@ import type { ExactTypes } from "./exact-types.ts";
 import type { Column, Table, TableName } from "./table.ts";
 
 /**
- * The member at the end of a line that holds the fields no column takes, and the Parquet column of its JSON text: NULL
- * where a line has none, for the empty text is no JSON.
+ * The member at the end of a line for fields without a column, and the Parquet column of its JSON text: NULL for a line
+ * without one, because the empty text is not JSON.
  */
 export const extraName = "extra";
 const extraType = "VARCHAR";
 
-/** The entry among a table's types that says that its Parquet has the column. */
+/** The entry in a table's types that says that its Parquet has the column. */
 export const extraTypes: ExactTypes = { [extraName]: extraType };
 
 /** Whether Parquet of these types has the column. */
@@ -16,7 +16,7 @@ export function hasExtraColumn(types: ExactTypes): boolean {
   return types[extraName] === extraType;
 }
 
-/** Whether a type is one that a table's `extra` can have; no other column has types beside decimals. */
+/** Whether a table's `extra` can have this type; all other columns have decimal types. */
 export function isExtraType(column: string, type: string): boolean {
   return column === extraName && type === extraType;
 }
@@ -34,7 +34,7 @@ export function storedColumns({ columns }: Pick<Table, "columns">, types: ExactT
   return hasExtraColumn(types) ? [...columns, extraColumn] : columns;
 }
 
-/** What to say of a table whose rows may have `extra`, and whose Parquet has no column for it. */
+/** The note for a table whose rows may have `extra` but whose Parquet has no column for it. */
 export function keptInSegments(name: TableName): string {
   return `fields of ${name} that no column takes stay in its segments: \`runvault maintain rebuild --extra ${name}\` has them in Parquet, too`;
 }

@@ -1,7 +1,7 @@
 import type { ColumnSource, RowMap } from "./row-map.ts";
 import type { Table } from "./table.ts";
 
-/** The map of rows that are canonical as they come. */
+/** The map of rows that are already canonical. */
 export function identityMap({ columns }: Pick<Table, "columns">): RowMap {
   return {
     numbers: "text",
@@ -12,7 +12,7 @@ export function identityMap({ columns }: Pick<Table, "columns">): RowMap {
   };
 }
 
-/** Whether rows that go through the map are the rows that came: each column has the field of its own name, as it stands there. */
+/** Whether the map leaves rows unchanged: each column is the field of its own name. */
 export function isIdentityMap(map: RowMap): boolean {
   const isItself = ([name, source]: [string, ColumnSource]) =>
     source.kind === "field" &&

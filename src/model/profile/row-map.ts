@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 
-/** How a gateway writes an instant: as a count since 1970, a number or its text, or as RFC 3339. */
+/** How a gateway writes an instant: a count since 1970, as number or text, or RFC 3339. */
 export const countUnits = ["ns", "us", "ms", "s"] as const;
 export const timeUnits = [...countUnits, "rfc3339"] as const;
 export type CountUnit = (typeof countUnits)[number];
 export type TimeUnit = (typeof timeUnits)[number];
 
-/** Names of the objects a value lies in, and last its own: `["instrument", "symbol"]`. */
+/** Names of the enclosing objects, and last the value's own: `["instrument", "symbol"]`. */
 const fieldPath = z.array(z.string().min(1)).min(1);
 
-/** A value on the wire, and the word that the column has for it. */
+/** A value on the wire, and the column's word for it. */
 const wordSchema = z.strictObject({
   wire: z.union([z.string(), z.number(), z.boolean()]),
   column: z.string(),
@@ -23,9 +23,9 @@ const columnSchema = z.discriminatedUnion("kind", [
     /** Of timestamps alone; left out, nanoseconds. */
     unit: z.enum(timeUnits).optional(),
     words: z.array(wordSchema).min(1).optional(),
-    /** A row without the field has the column's empty value; any other row without it is no row. */
+    /** A row without the field gets the column's empty value; without this flag it is a bad row. */
     optional: z.literal(true).optional(),
-    /** The wire's value cannot be told from the column's any more: two words mean the same. */
+    /** The column no longer shows the wire's value: two words mean the same. */
     lossy: z.literal(true).optional(),
   }),
   /** The same text in every row. */
@@ -35,16 +35,16 @@ const columnSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("instance") }),
   /** The column's empty value: `""`, 0, NaN. */
   z.strictObject({ kind: z.literal("absent") }),
-  /** Numbered when a timestamp's rows are together; `seq` alone. */
+  /** Numbered once a timestamp's rows are together; only for `seq`. */
   z.strictObject({ kind: z.literal("derived") }),
 ]);
 export type ColumnSource = z.infer<typeof columnSchema>;
 
-/** How the rows of one table become canonical: data, so that it can be stored, compared and run backwards. */
+/** How a table's rows become canonical: as data, so that it can be stored, compared and reversed. */
 export const rowMapSchema = z.strictObject({
-  /** `exact`: numbers of exact columns may stand bare, and what the gateway rounded nobody can find. */
+  /** `exact`: numbers of exact columns may be unquoted; rounding by the gateway cannot be detected. */
   numbers: z.enum(["text", "exact"]),
-  /** What becomes of a field that no column takes: `keep` in `extra`, or `freeze`, which fails the table. */
+  /** What to do with a field without a column: `keep` it in `extra`, or `freeze`, which fails the table. */
   fields: z.enum(["keep", "freeze"]),
   /** The order of rows of one timestamp where `seq` is derived. */
   ties: z.enum(["bytes", "arrival"]),
@@ -55,7 +55,7 @@ export const rowMapSchema = z.strictObject({
 });
 export type RowMap = z.infer<typeof rowMapSchema>;
 
-/** Says whether two maps make the same rows: comments and the order of keys in a profile do not count. */
+/** Equal for maps that make the same rows: comments and the order of keys in a profile do not count. */
 export function rowMapFingerprint(map: RowMap): string {
   return createHash("sha256")
     .update(JSON.stringify(sorted(map)))

@@ -7,7 +7,7 @@ import { type FilterName, type Table, tableNamed } from "./table.ts";
 /** A filter and the one value that its column must have. */
 export type FilterValue = readonly [FilterName, string];
 
-/** The table and the set filters of a request for rows. Throws `invalid_argument` where they do not fit together. */
+/** The table and the set filters of a request for rows. Throws `invalid_argument` if they do not fit together. */
 export function checkedRows({ table: name, limit, filters }: RowRequest): {
   readonly table: Table;
   readonly filters: readonly FilterValue[];
@@ -17,13 +17,13 @@ export function checkedRows({ table: name, limit, filters }: RowRequest): {
   return { table, filters: setFilters(table, filters ?? {}) };
 }
 
-/** Throws `invalid_argument` for what no limit can be; `given` is how it came. */
+/** Throws `invalid_argument` for an impossible limit; `given` is how it was written. */
 export function requireLimit(limit: number, given = String(limit)): void {
   if (Number.isSafeInteger(limit) && limit > 0) return;
   throw new RunvaultError("invalid_argument", `limit must be a whole number from 1, not ${given}`);
 }
 
-/** The filters that are set. Throws `invalid_argument` for one that does not apply to the table. */
+/** The filters in use. Throws `invalid_argument` for one that does not apply to the table. */
 export function setFilters(
   table: Table,
   filters: Readonly<Partial<Record<FilterName, string | undefined>>>,

@@ -19,7 +19,7 @@ export interface Column {
   readonly kind: ColumnKind;
   /** Text for people, which may need escapes in JSON; identifiers and names do not. */
   readonly freeText: boolean;
-  /** DuckDB type of an exact column in an archive that says nothing else; undefined for other kinds. */
+  /** Default DuckDB type of an exact column in an archive; undefined for other kinds. */
   readonly exactType: string | undefined;
 }
 
@@ -80,7 +80,7 @@ const entries = {
     rowType: "MarketBar",
     path: "/history/bars",
     exact: ["open", "high", "low", "close", "volume"],
-    // recorded volumes are sums that carry up to eleven decimals, and tokens are counted in eighteen
+    // recorded volumes are sums with up to eleven decimals, and tokens count in eighteen
     exactTypes: { volume: "DECIMAL(38,18)" },
     filters: ["resource_key", "symbol", "venue"],
     meaning: "market bars, stamped at their close",
@@ -126,7 +126,7 @@ const entries = {
 
 export type TableName = keyof typeof entries;
 
-/** Every table, in the order in which people expect them. */
+/** Every table, in the usual order. */
 export const tables: readonly Table[] = Object.entries(entries).map(([name, entry]: [string, Entry]) => ({
   name: name as TableName,
   rowType: entry.rowType,
@@ -151,7 +151,7 @@ export function isTableName(name: string): name is TableName {
   return byName.has(name);
 }
 
-/** What to say of a name that is no table's: the nearest right one, and all there are. */
+/** The hint for an unknown table name: the nearest right one, and all of them. */
 export function tableHint(name: string): string {
   const near = nearestName(name, tableNames);
   return `${near === null ? "" : `Did you mean ${near}? `}The tables are ${tableNames.join(", ")}.`;

@@ -1,7 +1,7 @@
-/** The longest that a timer can wait, 24.8 days: one that is asked to wait longer fires at once. */
+/** The longest timer, 24.8 days: a longer one fires at once. */
 export const longestTimerMs = 2_147_483_647;
 
-/** A deadline as a timer can keep it: who allows longer waits for ever, as far as anybody can tell. */
+/** Limits a deadline to the longest timer, which in practice is forever. */
 export function timerMs(ms: number): number {
   return Math.min(ms, longestTimerMs);
 }

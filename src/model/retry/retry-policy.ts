@@ -2,18 +2,18 @@ import { z } from "zod";
 import { RunvaultError } from "../error.ts";
 import { longestTimerMs } from "./deadline.ts";
 
-/** What is told about an attempt that failed and will be repeated. */
+/** Facts about a failed attempt that will be repeated. */
 export interface RetryInfo {
-  /** Attempts that failed in a row without progress, this one included. */
+  /** Consecutive failed attempts without progress, including this one. */
   readonly attempt: number;
   /** The wait that is done before the next attempt. */
   readonly delayMs: number;
   readonly error: RunvaultError;
 }
 
-/** How what failed is asked for again. Made once, by whoever starts a job, and passed to all that asks. */
+/** How failed requests are retried. Made once at the start of a job, and passed to everything that sends requests. */
 export interface RetryPolicy {
-  /** Attempts after the first, in a row and without progress. */
+  /** Attempts after the first, consecutive and without progress. */
   readonly retries: number;
   readonly backoffBaseMs: number;
   readonly backoffMaxMs: number;
@@ -24,17 +24,17 @@ export interface RetryPolicy {
 
 /** A policy in part; everything has a default. */
 export interface RetryOptions {
-  /** Attempts after the first. Default 5: with the backoff below about ten seconds, the length of a restart. */
+  /** Attempts after the first. Default 5: with the backoff below about ten seconds, enough for a restart. */
   readonly retries?: number | undefined;
   /** Upper bound of the first random delay, doubled by every failure. Default 250. */
   readonly backoffBaseMs?: number | undefined;
-  /** Upper bound of any random delay. Default 10,000: nobody waits longer for a gateway that is back. */
+  /** Upper bound of any random delay. Default 10,000: nobody waits longer after a gateway is back. */
   readonly backoffMaxMs?: number | undefined;
-  /** Longest Retry-After that is obeyed. Default 120,000: beyond it, one more try and a clear error are worth more. */
+  /** Longest Retry-After that is obeyed. Default 120,000: beyond it, one more try and a clear error are better. */
   readonly retryAfterMaxMs?: number | undefined;
   /** Random numbers in [0, 1) for the backoff. Default Math.random. */
   readonly random?: (() => number) | undefined;
-  /** Called before the wait that precedes a repeated attempt. Default: nobody is told. */
+  /** Called before the wait for a repeated attempt. Default: nothing. */
   readonly onRetry?: ((info: RetryInfo) => void) | undefined;
 }
 
@@ -50,7 +50,7 @@ const schema = z.strictObject({
   onRetry: fn<RetryPolicy["onRetry"]>().default(() => () => {}),
 });
 
-/** Makes a policy. Throws `invalid_argument` that names the option that does not hold. */
+/** Makes a policy. Throws `invalid_argument` with the invalid option. */
 export function retryPolicy(options: RetryOptions = {}): RetryPolicy {
   const checked = schema.safeParse(options);
   if (checked.success) return checked.data;
@@ -58,7 +58,7 @@ export function retryPolicy(options: RetryOptions = {}): RetryPolicy {
   throw new RunvaultError("invalid_argument", `retry options: ${problems.join("; ")}`);
 }
 
-/** The same policy, with one more who is told of each retry. */
+/** The same policy with another listener for retries. */
 export function alsoTelling(policy: RetryPolicy, onRetry: RetryPolicy["onRetry"]): RetryPolicy {
   return {
     ...policy,
@@ -70,8 +70,8 @@ export function alsoTelling(policy: RetryPolicy, onRetry: RetryPolicy["onRetry"]
 }
 
 /**
- * The wait before the next attempt: full jitter, uniform in [0, min(max, base × 2^(failures − 1))), and no shorter than
- * what the gateway asked for, up to the cap. `failures` counts from 1.
+ * The wait before the next attempt: full jitter, uniform in [0, min(max, base × 2^(failures − 1))), and at least what
+ * the gateway asked for, up to the cap. `failures` counts from 1.
  */
 export function backoffMs(
   failures: number,

@@ -3,17 +3,17 @@ import pRetry from "p-retry";
 import { RunvaultError } from "../error.ts";
 import { backoffMs, type RetryPolicy } from "./retry-policy.ts";
 
-/** What is asked again, where it is not just what an error's code says. */
+/** What to retry, if an error's code alone does not decide. */
 export interface RetryRules {
-  /** Whether to ask again after this error. Default: where its code says that this may help. */
+  /** Whether to retry after this error. Default: if its code says that this may help. */
   readonly again?: (error: RunvaultError) => boolean;
-  /** Whether the attempt that failed brought anything new: then failures are counted from it on. Default: never. */
+  /** Whether the failed attempt brought anything new: then failures are counted from it on. Default: never. */
   readonly progressed?: () => boolean;
 }
 
 /**
- * Repeats an attempt, numbered from 1, as the policy says: the one place where anything is asked for again after a
- * wait. Throws what the last attempt threw, or the reason of `signal`, which also ends a wait.
+ * Repeats an attempt, numbered from 1, by the policy; nothing else retries with a wait. Throws the last attempt's
+ * error, or the reason of `signal`, which also ends a wait.
  */
 export async function withRetries<T>(
   attempt: (number: number) => Promise<T>,
@@ -25,8 +25,8 @@ export async function withRetries<T>(
 }
 
 /**
- * The same for an attempt that gives its result piece by piece: pieces are passed on as they come, and one that fails
- * after some is repeated as one that fails at once is. Whoever stops taking them ends the attempt.
+ * The same for an attempt with results in pieces, which are passed on as they come. A failure after some pieces is
+ * retried like an immediate one. The attempt ends when the consumer stops.
  */
 export async function* piecesWithRetries<T, R>(
   attempt: (number: number) => AsyncGenerator<T, R>,
@@ -50,7 +50,7 @@ export async function* piecesWithRetries<T, R>(
   }
 }
 
-/** Runs attempts, and counts their failures over all of them. */
+/** Runs attempts, and counts their failures across all of them. */
 function repeater(
   policy: RetryPolicy,
   signal: AbortSignal,
@@ -60,7 +60,7 @@ function repeater(
   return async (attempt) => {
     try {
       return await pRetry(attempt, {
-        // counted here: p-retry can leave progress out of its count, but not begin to count anew
+        // counted here: p-retry can exclude progress from its count, but not restart it
         retries: Number.POSITIVE_INFINITY,
         minTimeout: 0, // the wait is ours: full jitter and Retry-After are not among p-retry's
         signal,
@@ -75,7 +75,7 @@ function repeater(
         },
       });
     } catch (thrown) {
-      // a wait that was cut short throws its own error; why it was cut short is the news
+      // a wait that was cut short throws its own error, but the reason for that matters
       throw signal.aborted ? signal.reason : thrown;
     }
   };

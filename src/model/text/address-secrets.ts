@@ -2,8 +2,8 @@ import { RunvaultError } from "../error.ts";
 import type { Scrubber } from "./scrubber.ts";
 
 /**
- * Value of an Authorization header made of the user and password in an address; undefined where it has neither. Throws
- * `invalid_argument`, which names the address by `words` and shows nothing of it.
+ * Value of an Authorization header for the user and password in an address; undefined without either. Throws
+ * `invalid_argument` with `words` for the address, which it does not show.
  */
 export function basicAuthorization({ username, password }: URL, words: string): string | undefined {
   if (username === "" && password === "") return undefined;
@@ -11,7 +11,7 @@ export function basicAuthorization({ username, password }: URL, words: string): 
   try {
     pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   } catch {
-    // the URIError would carry the text
+    // the URIError would contain the text
     throw new RunvaultError(
       "invalid_argument",
       `the user name or password in ${words} has an invalid % escape`,
@@ -21,7 +21,7 @@ export function basicAuthorization({ username, password }: URL, words: string): 
   return `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
 }
 
-/** Has a scrubber know these parts of an address, as they are written and as they are meant. */
+/** Hides these parts of an address, both as written and decoded. */
 export function hideParts(scrubber: Scrubber, parts: Iterable<string>): void {
   for (const part of parts) {
     scrubber.add(part);
@@ -29,7 +29,7 @@ export function hideParts(scrubber: Scrubber, parts: Iterable<string>): void {
   }
 }
 
-/** A broken escape is as it is written: whoever uses the address refuses it. */
+/** A broken escape stays as written: using the address reports it. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

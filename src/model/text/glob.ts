@@ -1,4 +1,4 @@
-/** A pattern for names, in which `*` stands for any characters, none among them, and `?` for exactly one. */
+/** A pattern for names: `*` stands for any number of characters, `?` for exactly one. */
 export interface Glob {
   /** As it was written. */
   readonly pattern: string;
@@ -7,15 +7,15 @@ export interface Glob {
   matches(name: string): boolean;
 }
 
-/** Characters that mean something in other programs' patterns, and nothing here. */
+/** Characters with a meaning in other programs' patterns, but not here. */
 const foreign = /[[\]{}\\!]|\*\*/;
 
-/** What is wrong with a pattern, in words; null where nothing is. */
+/** What is wrong with a pattern, in words; null for nothing. */
 export function globFault(pattern: string): string | null {
   return foreign.test(pattern) ? "has more than * and ?, which alone mean anything in a pattern" : null;
 }
 
-/** A pattern as something that matches; `textOf` reads what is escaped in it, behind its wildcards. */
+/** Compiles a pattern; `textOf` decodes escapes in the text between wildcards. */
 export function glob(pattern: string, textOf: (part: string) => string = (part) => part): Glob {
   const parts = pattern
     .split(/([*?])/)
@@ -29,7 +29,7 @@ export function glob(pattern: string, textOf: (part: string) => string = (part) 
 
 type Part = string | { readonly wild: string };
 
-/** In time that grows with the product of both lengths, whatever the pattern: each `*` is tried again from one place only. */
+/** In time proportional to the product of both lengths, whatever the pattern: only the last `*` is ever retried. */
 function matchesParts(parts: readonly Part[], name: readonly string[]): boolean {
   let part = 0;
   let at = 0;

@@ -4,8 +4,8 @@ import { visible } from "./visible-text.ts";
 export const longestId = 1024;
 
 /**
- * What keeps an id of a run or an instance from being asked for, stored and shown, in words; null where nothing does.
- * Slashes, dots and all letters are no fault: folders have names of their own.
+ * Why a run's or instance's id cannot be requested, stored and shown, in words; null if it can. Slashes, dots and all
+ * letters are fine: folders have their own names.
  */
 export function idFault(id: string): string | null {
   if (id.length > longestId) return `is longer than ${longestId} characters`;
@@ -14,7 +14,7 @@ export function idFault(id: string): string | null {
   return null;
 }
 
-/** An id as messages show it: a faulty one in quotes, escaped, and cut where it is long. */
+/** An id in messages: a faulty one is quoted, escaped, and shortened. */
 export function shownId(id: string): string {
   if (idFault(id) === null) return id;
   const start = id.slice(0, 60);

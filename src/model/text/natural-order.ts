@@ -1,6 +1,6 @@
 /**
- * Compares two texts as people number things: digits as the number that they are, T9 before T10, everything else by its
- * code units. Texts that differ in leading zeros alone are in the order of their code units.
+ * Compares texts in natural order: digits by their number, T9 before T10, everything else by code units. Texts that
+ * differ only in leading zeros are ordered by code units.
  */
 export function naturalOrder(a: string, b: string): number {
   const [left, right] = [partsOf(a), partsOf(b)];

@@ -1,6 +1,6 @@
 /**
- * The name nearest to what was typed, for did-you-mean; null when none is near. Near is at most a third of the longer
- * word's letters apart, counting a swap of two neighbours as one step.
+ * The most similar name, for did-you-mean; null if none is similar. Similar means that at most a third of the longer
+ * word's letters differ; swapping two neighbours counts once.
  */
 export function nearestName(typed: string, names: Iterable<string>): string | null {
   let best: string | null = null;

@@ -1,18 +1,18 @@
 import { stripVTControlCharacters } from "node:util";
 import { createScrubber, type Scrubber } from "./scrubber.ts";
 
-/** More of it says no more, and fills the screen, the log and the manifest. */
+/** Longer text says nothing more, and fills the screen, the log and the manifest. */
 const longestText = 500;
 
-/** What a gateway says for its operators beside an error's code. */
+/** A gateway's message for operators, beside an error's code. */
 export interface OperatorWords {
   readonly message?: string | undefined;
   readonly hint?: string | undefined;
 }
 
 /**
- * A gateway's message and hint as people may see them, to stand behind our own words: one line of at most 500
- * characters without control characters, what commands a terminal, and secrets. Empty where it says nothing.
+ * A gateway's message and hint, made safe to show after our own words: one line of at most 500 characters without
+ * control characters, terminal commands or secrets. Empty if there are none.
  */
 export function operatorText({ message, hint }: OperatorWords, scrubber: Scrubber): string {
   const [said, advice] = [message, hint].map((text) => scrubber.scrub(oneLine(text ?? "")));
@@ -20,12 +20,12 @@ export function operatorText({ message, hint }: OperatorWords, scrubber: Scrubbe
   return `: ${cutTo(longestText, [said, advice && `(its hint: ${advice})`].filter(Boolean).join(" "))}`;
 }
 
-/** More of a row than its ids and its first values says no more. */
+/** More of a row than its ids and first values says nothing. */
 const longestRow = 300;
-/** What is left of it once unseen characters and secrets are taken out may be cut further. */
+/** Cut before cleaning, because the rest may be cut further. */
 const mostOfRow = 4096;
 
-/** A row that a gateway gave, as people may see it in a message: what `operatorText` makes of words, in 300 characters. */
+/** A gateway's row, made safe to show in a message: like `operatorText`, in 300 characters. */
 export function rowText(line: string): string {
   return cutTo(longestRow, createScrubber().scrub(oneLine(line.slice(0, mostOfRow))));
 }
@@ -33,7 +33,7 @@ export function rowText(line: string): string {
 function oneLine(text: string): string {
   return (
     stripVTControlCharacters(text)
-      // what is not seen may hide a secret from the search for it, or turn the direction of what stands behind it
+      // invisible characters may hide a secret from the search, or reverse the text after them
       .replace(/\p{Cf}+/gu, "")
       .replace(/[\p{Cc}\p{Cs}\p{Z}]+/gu, " ")
       .trim()

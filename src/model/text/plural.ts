@@ -1,9 +1,9 @@
-/** A noun as it stands behind a count: `row` behind 1, `rows` behind any other. */
+/** A noun after a count: `row` after 1, otherwise `rows`. */
 export function plural(count: number | bigint, noun: string): string {
   return Number(count) === 1 ? noun : `${noun}s`;
 }
 
-/** What goes with a count: `is` with 1, `are` with any other. */
+/** The word for a count: `is` for 1, otherwise `are`. */
 export function agreeing(count: number | bigint, one: string, other: string): string {
   return Number(count) === 1 ? one : other;
 }

@@ -1,6 +1,6 @@
-/** Takes secrets out of text that is about to be shown. */
+/** Removes secrets from text before it is shown. */
 export interface Scrubber {
-  /** Makes a value known as secret; values under six characters are too common to look for. */
+  /** Registers a secret; values under six characters are too common to search for. */
   add(secret: string): void;
   /** The text without known secrets, user and password of URLs, bearer and web tokens, and values of token parameters. */
   scrub(text: string): string;
@@ -8,7 +8,7 @@ export interface Scrubber {
 
 const shown = "***";
 
-/** A scrubber that knows no secret yet beyond the forms secrets come in. */
+/** A scrubber that only knows the usual forms of secrets. */
 export function createScrubber(): Scrubber {
   const secrets = new Set<string>();
   return {
@@ -22,7 +22,7 @@ export function createScrubber(): Scrubber {
       for (const secret of secrets) clean = clean.replaceAll(secret, shown);
       return (
         clean
-          // none of these looks at a character many times: texts of megabytes come here, too
+          // linear in the text's length, because texts may have megabytes
           .replace(/:\/\/[^/\s"'@]+@/g, `://${shown}@`)
           .replace(/\beyJ[A-Za-z0-9_-]{8,500}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, shown)
           .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, `$1 ${shown}`)

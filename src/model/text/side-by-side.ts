@@ -1,16 +1,16 @@
-/** Bytes of two texts from the same place on: as far as the pieces go that both have there; empty where a text ended. */
+/** Bytes of two texts from the same position, as far as both pieces reach; empty if a text ended. */
 export interface Stretch {
   readonly a: Buffer;
   readonly b: Buffer;
-  /** How many bytes they have in common, from the first. */
+  /** How many leading bytes are equal. */
   readonly same: number;
-  /** True for the last one of texts that differ: neither the rest of both nor the end of one is the same. */
+  /** True for the last stretch of texts that differ. */
   readonly differs: boolean;
 }
 
 /**
- * Walks two texts, which come in pieces cut anywhere, side by side: up to the first stretch in which they differ, or to
- * the end of both. Holds one piece of each; the second text is asked for a piece only where the first has one, or ended.
+ * Walks two texts in arbitrary pieces side by side, up to the first difference, or both ends. Holds one piece of each,
+ * and reads the second text only as far as the first.
  */
 export async function* sideBySide(
   a: AsyncIterable<Uint8Array>,
@@ -36,7 +36,7 @@ export async function* sideBySide(
   }
 }
 
-/** One of the texts, and what is left of its piece. */
+/** One of the texts, and the rest of its piece. */
 class Side {
   rest: Buffer = Buffer.alloc(0);
   readonly #pieces: AsyncIterator<Uint8Array>;
@@ -45,7 +45,7 @@ class Side {
     this.#pieces = pieces[Symbol.asyncIterator]();
   }
 
-  /** Sees to it that there are bytes, unless the text ended. */
+  /** Makes bytes available, unless the text has ended. */
   async fill(): Promise<void> {
     while (this.rest.byteLength === 0) {
       const next = await this.#pieces.next();
@@ -63,7 +63,7 @@ class Side {
   }
 }
 
-/** Bytes that two texts have in common from the beginning: halves what differs until the half is small. */
+/** Length of the common prefix, by bisection. */
 function commonBytes(a: Buffer, b: Buffer): number {
   const size = Math.min(a.byteLength, b.byteLength);
   if (a.compare(b, 0, size, 0, size) === 0) return size;

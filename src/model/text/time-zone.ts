@@ -1,21 +1,21 @@
 import { nearestName } from "./nearest-name.ts";
 
-/** What is wrong with the name of a time zone, in words; null where nothing is. */
+/** What is wrong with a time zone's name, in words; null for nothing. */
 export function zoneFault(name: string): string | null {
-  // an offset is taken by the language, too, but knows no summer time
+  // offsets are accepted by the language, but have no daylight saving time
   if (!/^[A-Za-z]/.test(name) || /^(?:GMT|UTC)[+-]/i.test(name)) return "is not the name of a time zone";
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
   } catch {
     return "is not a known time zone";
   }
-  // the old names are not in the list of names below, but are written like the others
+  // old names are missing from the list below, but are written like the others
   if (!/^[A-Z]/.test(name)) return "is not how the time zone is written";
   const rightCase = zoneNames().find((known) => known.toLowerCase() === name.toLowerCase());
   return rightCase === undefined || rightCase === name ? null : "is not how the time zone is written";
 }
 
-/** The time zone that was most likely meant: near by its letters, or the one whose city it is; null where there is none. */
+/** The time zone that was probably meant: a similar name, or that of a city; null for none. */
 export function nearestZone(name: string): string | null {
   const city = name.toLowerCase().replaceAll(" ", "_");
   const names = zoneNames();
@@ -23,7 +23,7 @@ export function nearestZone(name: string): string | null {
   return ofCity.length === 1 ? ofCity[0]! : nearestName(name, names);
 }
 
-/** The names of time zones, without the old ones that mean the same. */
+/** The names of time zones, without old synonyms. */
 function zoneNames(): readonly string[] {
   return [...Intl.supportedValuesOf("timeZone"), "UTC"];
 }

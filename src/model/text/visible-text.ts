@@ -1,26 +1,26 @@
 /**
- * What a terminal obeys, or what hides, turns or ends the text beside it: controls (C0, DEL, C1), formats that are not
- * seen (zero-width, bidirectional), separators of lines and paragraphs, and halves of surrogate pairs.
+ * Characters that control a terminal, or hide, reverse or end neighbouring text: controls (C0, DEL, C1), invisible
+ * formats (zero-width, bidirectional), line and paragraph separators, and halves of surrogate pairs.
  */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /**
- * A text from outside in one line that says what it is and does nothing: what a terminal would obey is escaped as JSON
- * does, `\n` or `\u001b`. Wherever such a text becomes part of what people read, in whichever stream, it goes through here.
+ * A text from outside on one line, made harmless: control characters are escaped as in JSON, `\n` or `\u001b`. Every
+ * such text in output for people goes through here, in any stream.
  */
 export function visible(text: string): string {
   return text.replace(unseen, escaped);
 }
 
 /**
- * The same for a text of several lines that are ours: its line feeds stay. JSON means the same afterwards, for what is
- * escaped can only stand within its strings.
+ * The same for our own text of several lines: its line feeds stay. JSON keeps its meaning, because escaped characters
+ * can only be in its strings.
  */
 export function visibleLines(text: string): string {
   return text.replace(unseen, (character) => (character === "\n" ? character : escaped(character)));
 }
 
-/** The same for lines in which we set colours ourselves: these stay. Parts from outside have been through `visible`. */
+/** The same for lines with our own colours, which stay. Parts from outside must have been through `visible`. */
 export function visibleColouredLines(text: string): string {
   return text
     .split(colour)
@@ -28,7 +28,7 @@ export function visibleColouredLines(text: string): string {
     .join("");
 }
 
-/** What sets the colour of a text, red, green or yellow, and what ends it. */
+/** Codes that set a colour (red, green or yellow), and that reset it. */
 const colour = new RegExp(`(${String.fromCharCode(27)}\\[3[1239]m)`);
 
 const short: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };

@@ -1,26 +1,26 @@
 import { RunvaultError } from "../error.ts";
 import type { TreeFault } from "./tree.ts";
 
-/** Something that is wrong with a file that people write, or worth a word. */
+/** An error in, or a remark about, a file that people write. */
 export interface FileFault {
   readonly level: "error" | "warning";
-  /** The file as it was named; null for a `--set` that cannot be read. */
+  /** As named by the user; null for a `--set` that cannot be parsed. */
   readonly file: string | null;
-  /** From 1; both null if a `--set` or the whole file is at fault. */
+  /** From 1; both null for a `--set` or the whole file. */
   readonly line: number | null;
   readonly column: number | null;
-  /** The `--set` whose value it is about, such as `--set recheck`; null for one of the file. */
+  /** The `--set` with the value, such as `--set recheck`; null for one in the file. */
   readonly set: string | null;
-  /** The key with dots, such as `gateway.budget.rps`; null if it is about no key. */
+  /** The key with dots, such as `gateway.budget.rps`; null for none. */
   readonly key: string | null;
-  /** What was written there; null if it is a secret, came from the environment, or is no single value. */
+  /** The text there; null if it is a secret, from the environment, or not a single value. */
   readonly text: string | null;
   readonly message: string;
   /** What to do, one sentence or two. */
   readonly hint: string;
 }
 
-/** A fault of a tree, now that it is known which file it is of. */
+/** Adds the file to a fault of a tree. */
 export function fileFault(
   fault: TreeFault,
   file: string | null,
@@ -41,7 +41,7 @@ export function fileFault(
   };
 }
 
-/** A fault as an error that ends a command: wrong usage, in that place. */
+/** A fault as an error that ends a command: wrong usage, at that place. */
 export function faultError({ file, line, column, set, message, hint }: FileFault): RunvaultError {
   const place = {
     ...(file === null ? {} : { file }),

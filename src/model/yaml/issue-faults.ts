@@ -17,7 +17,7 @@ import {
 
 type Issue = z.core.$ZodIssue;
 
-/** What the schema of a kind of file found in a tree, in words, with places. */
+/** A schema's issues with a tree, in words with places. */
 export function issueFaults(issues: readonly Issue[], tree: TreeNode, kind: FileKind): readonly TreeFault[] {
   return issues.flatMap(meantIssues).flatMap(({ issue, path }) => {
     if (issue.code === "unrecognized_keys") {
@@ -28,13 +28,13 @@ export function issueFaults(issues: readonly Issue[], tree: TreeNode, kind: File
   });
 }
 
-/** Something that a schema found, with its path from the root on. */
+/** An issue of a schema, with its path from the root. */
 export interface MeantIssue {
   readonly issue: Issue;
   readonly path: KeyPath;
 }
 
-/** An issue of a value that may be one thing or another, as those of what it is meant to be, where that can be told. */
+/** Narrows an issue of a union to the alternative that was meant, if that is clear. */
 export function meantIssues(issue: Issue): readonly MeantIssue[] {
   return meantInside(issue, []);
 }
@@ -51,11 +51,11 @@ function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] 
     return found.length === 1 ? found[0] : undefined;
   };
   return (
-    // of all or a list, that which the value is in any case
+    // of all or a list, the one of the value's own kind
     only((branch) => branch.every(({ path }) => path.length > 0)) ??
-    // of a word or a map, the map, with a key that is none
+    // of a word or a map, the map, which has an unknown key
     only((branch) => branch.some(({ code }) => code === "unrecognized_keys")) ??
-    // what was read, and is wrong for a reason of its own
+    // an alternative that was parsed and failed for a specific reason
     only((branch) => branch.some(({ code }) => code === "custom"))
   );
 }
@@ -79,7 +79,7 @@ function unknownKey(path: KeyPath, key: string, tree: TreeNode, { name, schema }
   };
 }
 
-/** A key as messages name it: `kind of entry 1` in a file that is a list, as people count. */
+/** A key in messages: `kind of entry 1` in a file that is a list, counted from 1. */
 function whereText(path: KeyPath): string {
   const [first, ...inside] = path;
   if (typeof first !== "number") return keyText(path);
@@ -165,7 +165,7 @@ function forExample(path: KeyPath, { schema, reference }: FileKind, so = "Write 
   return example === null ? reference : `${so}, for example \`${example}\`.`;
 }
 
-/** A key and its value as they may stand in a file, of a part of a list the whole list; null if there is no example. */
+/** A key with an example value for a file, for a list item the whole list; null without an example. */
 export function exampleOf(path: KeyPath, schema: JsonSchema): string | null {
   const last = path.at(-1);
   if (typeof last === "number") return exampleOf(path.slice(0, -1), schema);
@@ -187,7 +187,7 @@ function yamlText(value: unknown): string {
     : text;
 }
 
-/** What to do about a value that is not as it has to be. */
+/** The hint for a wrong value. */
 function valueHint(path: KeyPath, node: ScalarNode, kind: FileKind, near: string | undefined): string {
   const known = schemaAt(kind.schema, path);
   const isHidden = node.variables.length > 0;
@@ -234,7 +234,7 @@ function wordsOf(known: JsonSchema | undefined): readonly string[] {
 /** More of a value says no more. */
 const longestText = 60;
 
-/** What was written, as messages show it: in one line, cut, without secrets, and in quotes where it has blanks or signs. */
+/** The written text in messages: one line, shortened, without secrets, quoted if it has blanks or signs. */
 export function shownText(text: string): string {
   const shown = plainText(text);
   return /^[\w./:*?-]+$/.test(shown) ? shown : JSON.stringify(shown);
@@ -242,7 +242,7 @@ export function shownText(text: string): string {
 
 /** The same without quotes. */
 export function plainText(text: string): string {
-  // of an address that is none, too, what may be a password
+  // also removes a possible password from an invalid address
   const clean = createScrubber()
     .scrub(text)
     .replace(/:\/\/\S*@/g, "://***@");

@@ -11,7 +11,7 @@ export interface JsonSchema {
   readonly pattern?: string;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
-  /** What values of other keys have to be; false if there may be none. */
+  /** The schema of other keys' values; false if none are allowed. */
   readonly additionalProperties?: JsonSchema | boolean;
   readonly items?: JsonSchema;
   readonly anyOf?: readonly JsonSchema[];
@@ -19,8 +19,8 @@ export interface JsonSchema {
 }
 
 /**
- * What a schema takes, as a JSON Schema, draft 2020-12. `reused` says what becomes of parts that are in several places:
- * `inline` repeats them, as all that looks up keys here needs; `ref` has each once.
+ * A schema's input as JSON Schema, draft 2020-12. `reused` parts are repeated with `inline`, which looking up keys here
+ * needs, or defined once with `ref`.
  */
 export function plainJsonSchema(of: z.ZodType, reused: "inline" | "ref" = "inline"): JsonSchema {
   const schema = z.toJSONSchema(of, {
@@ -28,17 +28,17 @@ export function plainJsonSchema(of: z.ZodType, reused: "inline" | "ref" = "inlin
     io: "input",
     reused,
     override: ({ zodSchema, jsonSchema }) => {
-      // of a schema that reads its text, zod leaves out examples: they are of the text
+      // zod leaves out examples of a schema that parses text
       const { examples } = z.globalRegistry.get(zodSchema) ?? {};
       if (examples !== undefined) (jsonSchema as { examples?: unknown }).examples = examples;
-      // that a map is made where there is none says nothing: its keys have defaults of their own
+      // the default of an empty map says nothing: its keys have their own defaults
       if (JSON.stringify(jsonSchema.default) === "{}") delete jsonSchema.default;
     },
   });
   return schema as JsonSchema;
 }
 
-/** What a schema says of the value at a path; undefined if it knows no such key. */
+/** The schema of the value at a path; undefined for an unknown key. */
 export function schemaAt(schema: JsonSchema, path: readonly (string | number)[]): JsonSchema | undefined {
   const [step, ...rest] = path;
   if (step === undefined) return schema;

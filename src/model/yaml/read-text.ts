@@ -6,8 +6,8 @@ import type { TreeFault } from "./tree.ts";
 const mostBytes = 64 * 1024;
 
 /**
- * The text of a file that people write and its bytes, or what keeps it from being read. A pipe or a folder is not waited
- * for. `name` is what the file should be, with its article: `a job file`.
+ * The text and bytes of a file that people write, or why it cannot be read. Never blocks on a pipe. `name` says what
+ * the file should be: `a job file`.
  */
 export async function readText(
   path: string,
@@ -26,10 +26,10 @@ export async function readText(
   return typeof text === "string" ? { text, bytes } : { fault: text };
 }
 
-/** The bytes of a file, one more than are read at most; why it cannot be read, in words. */
+/** The bytes of a file, up to one more than allowed; or why it cannot be read, in words. */
 async function readBytes(path: string): Promise<Buffer | string> {
   try {
-    // a pipe that nobody writes to would hold a thread, which no signal ends
+    // a pipe without a writer would block a thread, which no signal ends
     await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if (!(await handle.stat()).isFile()) return "is no regular file";
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(mostBytes + 1), 0, mostBytes + 1, 0);
@@ -40,7 +40,7 @@ async function readBytes(path: string): Promise<Buffer | string> {
   }
 }
 
-/** The text of a file; what is wrong where it is not UTF-8. */
+/** The text of a file, or what is wrong if it is not UTF-8. */
 function decoded(bytes: Buffer): string | TreeFault {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -1,4 +1,4 @@
-/** Where a value stands: in the file, or in a `--set` of the command line. */
+/** A value's place: in the file, or in a `--set` on the command line. */
 export type Place =
   | { readonly kind: "file"; readonly line: number; readonly column: number }
   | { readonly kind: "set"; readonly flag: string };
@@ -12,7 +12,7 @@ export interface MapNode {
 export interface Entry {
   readonly key: Place;
   readonly value: TreeNode;
-  /** Whether the key stood in quotes: `"1"` is a text, where 1 is a number. */
+  /** Whether the key was quoted: `"1"` is a text, 1 a number. */
   readonly isQuoted?: true;
 }
 
@@ -29,19 +29,19 @@ export interface ScalarNode {
   /** As it was written, with references to variables and without quotes. */
   readonly written: string;
   readonly isQuoted: boolean;
-  /** Whether it could not be read, and that was told. */
+  /** Whether it could not be parsed, which was already reported. */
   readonly isUnread?: true;
-  /** Names of the environment variables whose values are part of it: then the value is never shown. */
+  /** Environment variables that are part of the value: then it is never shown. */
   readonly variables: readonly string[];
 }
 
-/** What a YAML text says, each part with its place. */
+/** The contents of a YAML text, each part with its place. */
 export type TreeNode = MapNode | ListNode | ScalarNode;
 
-/** Something that is wrong with a file, before it is known which file. */
+/** An error in a file, before the file is known. */
 export interface TreeFault {
   readonly place: Place;
-  /** Such as `gateway.budget.rps`; null if it is about no key. */
+  /** Such as `gateway.budget.rps`; null for no key. */
   readonly key: string | null;
   /** What was written there, where it may be shown. */
   readonly text: string | null;
@@ -51,7 +51,7 @@ export interface TreeFault {
 
 export type KeyPath = readonly (string | number)[];
 
-/** A path as messages and `--set` have it: `after.exports.0.out`. */
+/** A path in messages and `--set`: `after.exports.0.out`. */
 export function keyText(path: KeyPath): string {
   return path.join(".");
 }
@@ -79,14 +79,14 @@ export function nodeAt(root: TreeNode, path: KeyPath): TreeNode | undefined {
   return node;
 }
 
-/** Where to look for what is wrong at a path: at its value, or at what is nearest around it. */
+/** The place to report for a path: its value, or the nearest enclosing one. */
 export function placeAt(root: TreeNode, path: KeyPath): Place {
   const node = nodeAt(root, path);
   if (node !== undefined && !isNothing(node)) return node.place;
   return keyPlaceAt(root, path);
 }
 
-/** The place of the key that a path ends in, or of the nearest around it. */
+/** The place of the last key in a path, or the nearest enclosing one. */
 export function keyPlaceAt(root: TreeNode, path: KeyPath): Place {
   for (let length = path.length; length > 0; length--) {
     const around = nodeAt(root, path.slice(0, length - 1));

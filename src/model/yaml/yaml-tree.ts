@@ -11,17 +11,17 @@ import {
 } from "yaml";
 import type { Entry, Place, TreeFault, TreeNode } from "./tree.ts";
 
-/** Deeper than any file of ours goes, and shallow enough for what goes through a tree by calling itself. */
+/** Deeper than any of our files, and shallow enough for recursion. */
 const deepest = 16;
 
-/** What a YAML text says: its tree, null if it has none that can be gone by, and what is wrong with it. */
+/** The contents of a YAML text: its tree, null if unusable, and its errors. */
 export interface ReadTree {
   readonly tree: TreeNode | null;
   readonly faults: readonly TreeFault[];
 }
 
 /**
- * Reads YAML 1.2 as files of ours have it: one document, unique keys that are text, no anchors, aliases, merge keys, tags or
+ * Parses YAML 1.2 in the form of our files: one document, unique text keys, no anchors, aliases, merge keys, tags or
  * directives. `placeOf` gives the place of a position in the text.
  */
 export function readYamlTree(text: string, fixedPlace?: Place): ReadTree {
@@ -49,7 +49,7 @@ export function readYamlTree(text: string, fixedPlace?: Place): ReadTree {
     const [message, hint] = wordsFor(code, said, keyFrom(text, pos[0]));
     const at = /closing .quote$/.test(said) ? openingOf(document, pos[0]) : pos[0];
     const place = placeOf(at);
-    // one mistake often leads the parser to several
+    // one mistake often causes several errors
     const line = place.kind === "file" ? `${place.line} ${code}` : code;
     if (!lastOfLine.has(line)) fault(at, message, hint);
     lastOfLine.add(line);
@@ -129,7 +129,7 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
             key.type !== undefined && key.type !== "PLAIN" ? ({ isQuoted: true } as const) : {};
           entries.set(name, { key: reading.placeOf(keyAt), value: child, ...isQuoted });
         } else if (document.errors.length === 0) {
-          // to the parser, 1 and "1" are two
+          // the parser takes 1 and "1" for different keys
           reading.fault(keyAt, `the key ${name} was given before`, "Remove one of the two.");
         }
       }
@@ -160,13 +160,13 @@ const indentation = [
   "Indent with blanks: the same for all keys of a map, more for what belongs to a key.",
 ] as const;
 
-/** The name of the key that begins there, with a blank before it; nothing if it is none of plain letters. */
+/** The key that begins there, with a space before it; empty unless it has only plain letters. */
 function keyFrom(text: string, at: number): string {
   const [name] = /^[\w-]{1,60}/.exec(text.slice(at, at + 60)) ?? [];
   return name === undefined ? "" : ` ${name}`;
 }
 
-/** Where the last quoted text before a position begins: where its quotes are not closed, that is where to look. */
+/** Where the last quoted text before a position begins; an unclosed quote starts there. */
 function openingOf(document: Document, before: number): number {
   let found = -1;
   visit(document, {
@@ -178,7 +178,7 @@ function openingOf(document: Document, before: number): number {
   return found < 0 ? before : found;
 }
 
-/** What the parser found, in our words: its own may have a part of the file in them. */
+/** A parser error in our words, because its own may quote the file. */
 function wordsFor(code: string, said: string, key: string): readonly [message: string, hint: string] {
   if (code === "DUPLICATE_KEY") return [`the key${key} was given before`, "Remove one of the two."];
   if (code === "MISSING_CHAR" && /quote$/.test(said)) {

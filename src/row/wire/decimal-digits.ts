@@ -5,7 +5,7 @@ const fourDigits = Int32Array.from({ length: 10_000 }, (_, n) =>
 
 /**
  * Writes the decimal digits of an unsigned 64-bit integer, given as two 32-bit halves, and returns where they end.
- * Without a bigint: these are two of every row's fields, and a bigint is an object. Writes at most 24 bytes.
+ * Avoids bigint, which is an object, because every row has two such fields. Writes at most 24 bytes.
  */
 export function writeUint64(out: DataView, at: number, high: number, low: number): number {
   const high32 = high >>> 0;
@@ -35,14 +35,14 @@ export function writeInt64(out: DataView, at: number, high: number, low: number)
   if (high >= 0) return writeUint64(out, at, high, low);
   out.setUint8(at, 45);
   const low32 = -low >>> 0;
-  // two's complement: what the low half carries over is added to the high half
+  // two's complement: the low half's carry is added to the high half
   return writeUint64(out, at + 1, low32 === 0 ? -high : ~high, low32);
 }
 
 /** Writes the digits of a whole number below 2^53 and returns where they end. */
 export function writeUint53(out: DataView, at: number, value: number): number {
   if (value < 1e4) {
-    // the word's leading zeros are shifted out, for its first digit is its lowest byte
+    // shifts out the word's leading zeros, because its first digit is its lowest byte
     const length = value < 10 ? 1 : value < 100 ? 2 : value < 1000 ? 3 : 4;
     out.setInt32(at, fourDigits[value]! >> ((4 - length) * 8), true);
     return at + length;
@@ -56,15 +56,15 @@ export function writeUint53(out: DataView, at: number, value: number): number {
 const fractions = 1e8;
 
 /**
- * Writes a double as ECMAScript prints it where it has at most eight digits behind the point and fifteen in all, and
- * returns where it ends; -1 for any other. No two decimals of fifteen digits are one double, so the one found is the
- * shortest. Writes at most 24 bytes.
+ * Writes a double as ECMAScript prints it if it has at most eight digits after the point and fifteen in all, and
+ * returns where it ends; -1 for any other. Different decimals of fifteen digits are different doubles, so the result is
+ * the shortest. Writes at most 24 bytes.
  */
 export function writeShortDouble(out: DataView, at: number, value: number): number {
   const scaled = Math.round(value * fractions);
   const size = Math.abs(scaled);
   if (!(size < 1e15) || scaled / fractions !== value) return -1;
-  // a zero may have a sign, and below a millionth there is an exponent
+  // a zero may have a sign, and numbers below a millionth have an exponent
   if (size < 100 && (size > 0 || Object.is(value, -0))) return -1;
   if (scaled < 0) out.setUint8(at++, 45);
   const whole = Math.floor(size / fractions);

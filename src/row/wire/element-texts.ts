@@ -4,11 +4,11 @@ import type { Turns } from "../../model/turns.ts";
 const tokenForm = /"|[{}[\],:]|[^\s"{}[\],:]+/g;
 
 /**
- * The texts of an array's elements as they stand in the text of a JSON object, whose member the array is; none where
- * there is no such array. Of a member given twice the last counts, as for JSON.parse. The text has to be valid JSON.
+ * The original texts of an array's elements, where the array is a member of a JSON object; none if there is no such
+ * array. The last of duplicate members counts, as for JSON.parse. The text must be valid JSON.
  */
 export async function elementTexts(text: string, member: string, turns: Turns): Promise<string[]> {
-  // where it stands is its own: other texts are gone through between its turns
+  // its own object, because other texts are scanned between its turns
   const tokens = new RegExp(tokenForm);
   let texts: string[] = [];
   let depth = 0;
@@ -25,7 +25,7 @@ export async function elementTexts(text: string, member: string, turns: Turns): 
     const { index } = match;
     let [token] = match;
     if (token === '"') {
-      // one expression over a long string takes more room than the engine has
+      // a single expression over a long string takes more room than the engine has
       tokens.lastIndex = stringEnd(text, index);
       // only keys are looked at
       token = depth === 1 ? text.slice(index, tokens.lastIndex) : token;

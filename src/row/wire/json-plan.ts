@@ -2,7 +2,7 @@ import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bu
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { wireType } from "./wire-cursor.ts";
 
-/** How a value becomes JSON; numbers, for the loop looks one up for every value. */
+/** How a value becomes JSON; numbers, because the loop looks one up for every value. */
 export const jsonKind = {
   text: 0,
   bytes: 1,
@@ -35,33 +35,33 @@ export interface FieldPlan {
   readonly kind: number;
   readonly wireType: number;
   readonly repeated: boolean;
-  /** Whether a field that is not on the wire is not in the JSON either; else it has its zero value. */
+  /** Whether a field missing on the wire is missing in the JSON too; otherwise it has its zero value. */
   readonly presence: boolean;
-  /** What stands for a value that is not on the wire, where presence does not matter. */
+  /** Replaces a value that is missing on the wire, for fields without presence. */
   readonly zero: Buffer;
-  /** Which of the message's oneofs it is in; undefined where in none. */
+  /** Which of the message's oneofs it is in; undefined if in none. */
   readonly oneof: number | undefined;
   readonly message: MessagePlan | undefined;
   readonly names: ReadonlyMap<number, Buffer> | undefined;
 }
 
-/** What is known of a message before its first row: its fields in the order of their declaration. */
+/** A message's layout, known before its first row: its fields in declaration order. */
 export interface MessagePlan {
   readonly fields: readonly FieldPlan[];
   readonly indexOf: ReadonlyMap<number, number>;
-  /** Where each field's value stands in the message being read; -1 where it does not. */
+  /** Where each field's value is in the current message; -1 if missing. */
   readonly at: Int32Array;
   readonly oneofs: Int32Array;
 }
 
-/** A field of a message that cannot be turned into JSON as rows need it, with what it is. */
+/** A field that cannot be converted into JSON as rows need it, and its kind. */
 export interface UnreadableField {
   /** From the row's message on, with dots. */
   readonly path: string;
   readonly what: string;
 }
 
-/** The plan of a row's message, or the fields for which there is none. */
+/** The plan of a row's message, or the fields that prevent one. */
 export function planMessage(
   desc: DescMessage,
 ): { readonly plan: MessagePlan } | { readonly unreadable: readonly UnreadableField[] } {
@@ -100,7 +100,7 @@ function whyUnreadable(field: DescField, within: readonly DescMessage[]): string
   if ("delimitedEncoding" in field && field.delimitedEncoding) return "a group";
   if (field.message.typeName === "google.protobuf.Timestamp") return undefined;
   if (within.includes(field.message)) return "a message that holds itself";
-  // what they hold is told by their own content
+  // their meaning depends on their own content
   return /^google\.protobuf\.(Struct|Value|ListValue|Any)$/.test(field.message.typeName)
     ? field.message.typeName
     : undefined;

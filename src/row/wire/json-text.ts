@@ -3,15 +3,15 @@ import { isUtf8 } from "node:buffer";
 /** Most bytes that a byte of text becomes: `\u001f`. */
 export const escapedBytes = 6;
 
-/** What each byte below 128 is written as where it cannot stand in a JSON string as it is. */
+/** The escapes of bytes below 128 that JSON strings cannot contain literally. */
 const escapes: readonly (Buffer | undefined)[] = Array.from({ length: 128 }, (_, byte) => {
   const text = JSON.stringify(String.fromCharCode(byte)).slice(1, -1);
   return text.length === 1 ? undefined : Buffer.from(text);
 });
 
 /**
- * Writes UTF-8 text as the inside of a JSON string, escaped as the canonical line escapes, and returns where it ends;
- * -1 where the text is no UTF-8. For the texts that are not plain ASCII, which `writePlain` takes.
+ * Writes UTF-8 text as the inside of a JSON string, with the canonical line's escapes, and returns where it ends; -1 if
+ * the text is not UTF-8. For text that is not plain ASCII; `writePlain` handles that.
  */
 export function writeEscaped(
   out: Uint8Array,
@@ -36,8 +36,8 @@ export function writeEscaped(
 }
 
 /**
- * Copies text of ASCII without quotes, backslashes and control characters, four bytes at a time, and returns where it
- * ends; -1 as soon as there is a byte of another kind.
+ * Copies plain ASCII text without quotes, backslashes and control characters, four bytes at a time, and returns where
+ * it ends; -1 at any other byte.
  */
 export function writePlain(out: DataView, at: number, page: DataView, start: number, end: number): number {
   const length = end - start;
@@ -55,16 +55,16 @@ export function writePlain(out: DataView, at: number, page: DataView, start: num
     if (isOdd(word)) return -1;
     out.setInt32(at + i, word, true);
   }
-  // the last word overlaps the one ahead of it where the length is no multiple of four
+  // the last word overlaps the one before it where the length is no multiple of four
   const word = page.getInt32(start + last, true);
   if (isOdd(word)) return -1;
   out.setInt32(at + last, word, true);
   return at + length;
 }
 
-/** True when one of the word's four bytes is not to be copied as it is. */
+/** Whether any of the word's four bytes cannot be copied unchanged. */
 function isOdd(word: number): boolean {
-  // a byte below the one that is subtracted from it sets its high bit, as a byte of a longer UTF-8 sequence has it
+  // subtracting from a smaller byte sets its high bit, which is also set in bytes of longer UTF-8 sequences
   const control = (word - 0x20202020) | 0;
   const quote = ((word ^ 0x22222222) - 0x01010101) | 0;
   const backslash = ((word ^ 0x5c5c5c5c) - 0x01010101) | 0;

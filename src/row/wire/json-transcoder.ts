@@ -12,7 +12,7 @@ import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 const chunkBytes = 512 * 1024;
 /** Of a row alone, which grows where it is more. */
 const lineBytes = 2 * 1024;
-/** Most bytes of a value that is no text. */
+/** Most bytes of a value that is not a text. */
 const valueBytes = 64;
 
 const noBytes = Buffer.alloc(0);
@@ -24,13 +24,12 @@ const open = 123;
 const close = 125;
 
 /**
- * Turns the protobuf rows of a page into lines of JSON, whatever their messages hold: proto field names, zero values
- * present, fields with presence only where they are set, 64-bit integers as strings, enums by name (a number that has
- * none as the number), a Timestamp as its nanoseconds since 1970, a wrapper as the value in it. A row becomes no object.
- * A field that the descriptor does not know stands at the end of its message, under `#` and its number, with its bytes
- * as they came (tag included, in base64).
+ * Converts a page's protobuf rows of any message into lines of JSON: proto field names, zero values present, fields
+ * with presence only if set, 64-bit integers as strings, enums by name (unknown numbers as numbers), a Timestamp as
+ * nanoseconds since 1970, a wrapper as its value. No objects are made. Unknown fields are put at the end of their
+ * message, under `#` and their number, with their original bytes (tag included, in base64).
  *
- * Throws `malformed_row` for a page that is not what the descriptor says, `line_too_long` above 16 MiB.
+ * Throws `malformed_row` for a page that does not fit the descriptor, `line_too_long` above 16 MiB.
  */
 export class JsonTranscoder {
   readonly #plan: MessagePlan;
@@ -46,7 +45,7 @@ export class JsonTranscoder {
     this.#plan = plan;
   }
 
-  /** See RowTranscoder. The page has no key here: what its rows' values mean is not known yet. */
+  /** See RowTranscoder. The page has no key here, because the meaning of its values is not known yet. */
   *transcode(index: PageIndex, most = Number.POSITIVE_INFINITY): Generator<number, PageLines> {
     const rows = Math.min(index.rows, most);
     const chunks: Uint8Array[] = [];
@@ -74,7 +73,7 @@ export class JsonTranscoder {
       if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong("row");
     }
     const chunk = this.#out.subarray(0, this.#at);
-    // neither the page nor the chunk is held longer than their reader holds them
+    // do not hold page and chunk longer than their reader does
     this.#page = this.#out = noBytes;
     this.#pageView = this.#outView = noView;
     return { chunk, next: row };
@@ -85,7 +84,7 @@ export class JsonTranscoder {
     this.#outView = new DataView(out.buffer, out.byteOffset, out.byteLength);
   }
 
-  /** Makes sure that so many bytes more can be written. */
+  /** Makes room for so many more bytes. */
   #room(bytes: number): void {
     const needed = this.#at + bytes;
     if (needed <= this.#out.length) return;
@@ -99,7 +98,7 @@ export class JsonTranscoder {
     this.#room(bytes.byteLength);
     const out = this.#out;
     let at = this.#at;
-    // shorter than what a call into `set` costs
+    // shorter than the overhead of calling `set`
     for (let i = 0; i < bytes.byteLength; i++) out[at++] = bytes[i]!;
     this.#at = at;
   }
@@ -131,7 +130,7 @@ export class JsonTranscoder {
     this.#out[this.#at++] = close;
   }
 
-  /** Finds where each field's value stands; gives those that the descriptor does not know. */
+  /** Finds where each field's value is; returns unknown fields. */
   #find(plan: MessagePlan, start: number, end: number): UnknownPieces | undefined {
     const { fields, indexOf } = plan;
     const at = plan.at.fill(-1);
@@ -161,7 +160,7 @@ export class JsonTranscoder {
     return unknown;
   }
 
-  /** The values of a repeated field, packed or not: they may stand anywhere in the message. */
+  /** The values of a repeated field, packed or not: they may be anywhere in the message. */
   #list(field: FieldPlan, start: number, end: number): void {
     const cursor = new WireCursor(this.#page, start, end);
     this.#room(1);
@@ -299,7 +298,7 @@ export class JsonTranscoder {
     return stop;
   }
 
-  /** Seconds and nanoseconds beside each other: from 1970 on the digits of one follow those of the other. */
+  /** Seconds and nanoseconds side by side: from 1970 on, the digits of one follow those of the other. */
   #timestamp(field: FieldPlan, start: number, stop: number): void {
     this.#room(valueBytes);
     let high = 0;
@@ -327,7 +326,7 @@ export class JsonTranscoder {
     }
     this.#out[this.#at++] = quote;
     this.#at = writeUint64(this.#outView, this.#at, high, low);
-    // ten digits, the first of which is written over
+    // ten digits, the first of which is overwritten
     const digits = this.#at - 1;
     const last = this.#out[digits]!;
     this.#at = writeUint53(this.#outView, digits, 1_000_000_000 + nanos);
@@ -369,7 +368,7 @@ function wrongType({ name }: FieldPlan, type: number): RunvaultError {
   return malformed(`${name} has the wrong wire type ${type}`);
 }
 
-/** A well-known message with more in it than it has. */
+/** The error for a well-known message with unknown fields. */
 function oddInside({ name }: FieldPlan): RunvaultError {
   return malformed(`${name} holds fields that its message does not have`);
 }

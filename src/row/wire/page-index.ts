@@ -5,21 +5,21 @@ import type { Table } from "../../model/profile/table.ts";
 import { rowMessage } from "./row-message.ts";
 import { malformed, WireCursor, wireType } from "./wire-cursor.ts";
 
-/** Where a page's rows and its token stand, by the numbers in its descriptor. */
+/** Where a page has its rows and token, by field numbers. */
 export interface PageLayout {
   readonly rows: number;
   readonly token: number;
-  /** Where each row is one of several tables' messages: the number of this table's. Undefined where rows are bare. */
+  /** If each row wraps one of several tables' messages: the number of this table's. Undefined for bare rows. */
   readonly member: number | undefined;
   /** Numbers of the other tables' messages. */
   readonly others: ReadonlySet<number>;
-  /** Fields of the answer that hold rows or the token in them, by number; 0 stands for what is not on a level. */
+  /** Fields of the answer that contain rows or the token, by number; 0 for what a level does not have. */
   readonly inside?: ReadonlyMap<number, PageLayout>;
-  /** Fields of the answer that are known and hold neither. */
+  /** Known fields of the answer that contain neither. */
   readonly known?: ReadonlySet<number>;
 }
 
-/** Where the rows of a page stand in its bytes, and the token of the next. */
+/** Where a page's bytes have the rows and the next token. */
 export interface PageIndex {
   readonly page: Uint8Array;
   readonly rows: number;
@@ -27,17 +27,17 @@ export interface PageIndex {
   readonly places: Int32Array;
   /** Empty on the last page. */
   readonly nextToken: string;
-  /** Beside rows and token: by number, the bytes of the longest value that has a length; 0 where none has. */
+  /** Besides rows and token: the length of the longest value by field number; 0 for values without a length. */
   readonly unknown: ReadonlyMap<number, number>;
 }
 
-/** A token longer than this is refused: it is sent back with every request. */
+/** Longest accepted token: it is sent back with every request. */
 const longestTokenBytes = 64 * 1024;
 
-/** Unknown fields of a page that are told; a gateway that has more has said enough. */
+/** Most unknown fields of a page that are reported. */
 const mostUnknown = 100;
 
-/** The layout of a page message that carries rows of the table. Throws where the descriptors do not fit together. */
+/** The layout of a page message with rows of the table. Throws if the descriptors do not fit. */
 export function pageLayout(table: Table, page: DescMessage): PageLayout {
   const message = rowMessage(table);
   const rows = page.field.rows;
@@ -55,10 +55,10 @@ export function pageLayout(table: Table, page: DescMessage): PageLayout {
 }
 
 /**
- * Finds the rows and the next token of a page without reading the rows, so that the next page can be asked for while
- * these are read. Fields that the page's message does not have are told, and no part of a row.
- * Throws `malformed_row`; `refused` for more than `mostRows`: an empty row takes two bytes here and a hundred times that
- * as a line, so a page's bytes alone do not bound what becomes of it.
+ * Finds a page's rows and next token without reading the rows, so that the next page can be requested meanwhile.
+ * Reports fields that the page's message does not have; they are not part of a row. Throws `malformed_row`; `refused`
+ * for more than `mostRows`: an empty row takes two bytes here and a hundred times that as a line, so the page's size
+ * alone does not limit the result.
  */
 export function indexPage(page: Uint8Array, layout: PageLayout, mostRows: number): PageIndex {
   const found: Found = {
@@ -124,7 +124,7 @@ function look(found: Found, cursor: WireCursor, layout: PageLayout, mostRows: nu
   }
 }
 
-/** Narrows the place of a row of any table to the message in it, which must be there once and be this table's. */
+/** Narrows the place of a wrapped row to the message in it, which must occur once and be this table's. */
 function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: number): void {
   cursor.moveTo(places[at]!, places[at + 1]!);
   let found = false;

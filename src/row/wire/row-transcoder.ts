@@ -8,7 +8,7 @@ import { keepUnknown, type UnknownPieces, unknownMembers } from "./unknown-membe
 import { WideVarint } from "./wide-varint.ts";
 import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 
-/** The place of a row in key order: ts_event, signed, and seq, unsigned, as 32-bit halves. */
+/** A row's place in key order: ts_event, signed, and seq, unsigned, as 32-bit halves. */
 export interface WireKey {
   readonly tsHigh: number;
   readonly tsLow: number;
@@ -16,26 +16,26 @@ export interface WireKey {
   readonly seqLow: number;
 }
 
-/** How one column of a table comes from a row of another message than the contract's. */
+/** How a column is taken from a row of a foreign message. */
 export type WireColumn =
-  /** A field of the column's own type, by its number. */
+  /** A field with the column's own type, by number. */
   | { readonly number: number }
-  /** The same, but a count of a coarser unit, of 10^zeros nanoseconds. */
+  /** The same in a coarser unit of 10^zeros nanoseconds. */
   | { readonly number: number; readonly zeros: number }
-  /** A double for an exact column: the decimal that it is printed as. */
+  /** A double for an exact column: its printed decimal. */
   | { readonly number: number; readonly isDouble: true }
-  /** An enum's field, or a bool's: the inside of a JSON string for each of its numbers. */
+  /** An enum or bool field: the inside of a JSON string for each number. */
   | { readonly number: number; readonly words: ReadonlyMap<number, string>; readonly isBool: boolean }
-  /** The same text in every row, as the inside of a JSON string, or a number's own text. */
+  /** The same text in every row: the inside of a JSON string, or a number's text. */
   | { readonly text: string };
 
 /**
- * The whole line of a row that these columns have nothing for: a number without a word, a time beyond 64 bits, a decimal
- * that is none or has an exponent, a double that is no number.
+ * Makes the whole line of a row that these columns cannot handle: a number without a word, a time beyond 64 bits, an
+ * invalid decimal or one with an exponent, a double that is NaN or infinite.
  */
 export type OddRow = (index: PageIndex, start: number, end: number) => Uint8Array;
 
-/** Thrown, and caught where a row begins, for one that is odd. */
+/** Thrown for an odd row, and caught where the row begins. */
 const odd = new Error("an odd row");
 
 /** A page's rows as canonical lines. */
@@ -43,11 +43,11 @@ export interface PageLines {
   /** Whole lines, each with its end. */
   readonly chunks: readonly Uint8Array[];
   readonly rows: number;
-  /** Key of the first row; undefined where there are no rows, or nothing tells it. */
+  /** Key of the first row; undefined if there are no rows, or nothing tells it. */
   readonly first: WireKey | undefined;
 }
 
-// how a value is written; numbers, for the loop looks one up for every value
+// how a value is written; numbers, because the loop looks one up for every value
 const textKind = 0;
 const uint64Kind = 1;
 const int64Kind = 2;
@@ -58,57 +58,56 @@ const doubleKind = 6;
 const unitKind = 7;
 const enumKind = 8;
 const boolKind = 9;
-/** Of another message: the default contract's decimals are what the gateway writes. */
+/** For foreign messages; the default contract's decimals are already canonical. */
 const exactKind = 10;
 const exactDoubleKind = 11;
 
 const int64Max = 2n ** 63n - 1n;
 
-// as large as REST's chunks: the reader's buffers are made for these
+// like REST's chunks, for which the reader's buffers are sized
 const chunkBytes = 512 * 1024;
-/** Most bytes of a value that is no text: a double has 25 at most, an integer 20, and words are written whole. */
+/** Most bytes of a value that is not a text: a double has 25 at most, an integer 20, and words are written whole. */
 const valueBytes = 32;
 
 /**
- * Turns the protobuf rows of a page into canonical lines, straight from wire to text. No row becomes an object,
- * because objects take several times as long (bench/README.md). The message's descriptor alone decides what is written,
- * so a new column needs no code.
+ * Converts a page's protobuf rows into canonical lines, directly from wire to text. Rows do not become objects, which
+ * would take several times as long (bench/README.md). Only the message's descriptor decides what is written, so a new
+ * column needs no code.
  *
- * Fields may come in any order and are written in that of the descriptor; those left out are zero and written as such.
- * A field that the contract does not know is drift: it goes to the line's end under `#` and its number, with its bytes
- * as they came (tag included, in base64), so that nothing is lost and the archive names it as it names a key that REST
- * has and the contract does not.
+ * Fields may come in any order and are written in the descriptor's; missing ones are written as zero. A field outside
+ * the contract is drift: it goes to the line's end under `#` and its number, with its original bytes (tag included, in
+ * base64), so that nothing is lost and the archive reports it like an unknown key on REST.
  *
- * Throws `malformed_row` for a page that is not what the descriptor says: a wrong wire type, a field set twice, text
- * that is no UTF-8, a number that its type cannot hold, a message that ends inside a field, more than a thousand unknown
+ * Throws `malformed_row` for a page that does not fit the descriptor: a wrong wire type, a field set twice, text that
+ * is not UTF-8, a number too large for its type, a message that ends inside a field, more than a thousand unknown
  * fields in a row. `line_too_long` above 16 MiB.
  */
 export class RowTranscoder {
   readonly #columns: readonly Column[];
   readonly #kinds: Uint8Array;
-  /** What stands ahead of each column's value, as words: from the end of the value before it to its own opening quote. */
+  /** The text before each column's value, as words: from the end of the previous value to this one's opening quote. */
   readonly #leads: Int32Array;
   readonly #leadAt: Int32Array;
   readonly #leadBytes: Int32Array;
   readonly #tail: Buffer;
-  /** Column by tag; -1 for a tag that is none of them. */
+  /** Column by tag; -1 for unknown tags. */
   readonly #columnOfTag: Int16Array;
   readonly #columnOfNumber: ReadonlyMap<number, number>;
   readonly #wireTypes: Uint8Array;
-  /** Text of each column that is the same in every row. */
+  /** Text of constant columns. */
   readonly #fixed: readonly (Buffer | undefined)[];
   readonly #words: readonly (ReadonlyMap<number, Buffer> | undefined)[];
-  /** Of times in a coarser unit: how many zeros follow, and the largest that fits. */
+  /** For times in coarser units: the number of zeros to append, and the largest value that fits. */
   readonly #zeros: Uint8Array;
   readonly #mostUnits: Float64Array;
   readonly #oddRow: OddRow | undefined;
-  /** Whether fields stand in another order on the wire than columns in the line. */
+  /** Whether the wire's field order differs from the columns'. */
   readonly #isReordered: boolean;
-  /** Whether fields that nobody knows stand in the member `extra`, as a profile has them, or beside the columns. */
+  /** Whether unknown fields go into the member `extra`, as for a profile, or beside the columns. */
   readonly #inExtra: boolean;
   /** Most bytes of a line beside its texts. */
   readonly #fixedBytes: number;
-  // where each column's value stands, for rows that are not in order
+  // where each column's value is, for rows out of order
   readonly #valueAt: Int32Array;
   #page: Uint8Array = new Uint8Array(0);
   #pageView: DataView = new DataView(new ArrayBuffer(0));
@@ -121,10 +120,7 @@ export class RowTranscoder {
   #seqHigh = 0;
   #seqLow = 0;
 
-  /**
-   * `wire` says where each column comes from in another message than the contract's, whose odd rows `oddRow` makes lines
-   * of.
-   */
+  /** `wire` gives each column's source in a foreign message; `oddRow` makes the lines of its odd rows. */
   constructor(table: Table, wire?: readonly WireColumn[], oddRow?: OddRow) {
     const isStrict = oddRow !== undefined;
     const { columns } = table;
@@ -179,15 +175,15 @@ export class RowTranscoder {
   }
 
   /**
-   * The lines of a page's first `most` rows, a chunk of them at a step, which gives its bytes: a page may be much work, and
-   * what reads it may let others have their turn between. Either all of them are right or it throws.
+   * The lines of a page's first `most` rows, one chunk per step, so that the reader can let others run in between.
+   * Either all of them are right or it throws.
    */
   *transcode(index: PageIndex, most = Number.POSITIVE_INFINITY): Generator<number, PageLines> {
     const rows = Math.min(index.rows, most);
     const chunks: Uint8Array[] = [];
     let first: WireKey | undefined;
     for (let row = 0; row < rows; ) {
-      // another page may be read between two steps: nothing of this one is held here meanwhile
+      // another page may be read between two steps, so nothing of this one is kept
       const filled = this.#fillChunk(index, row, rows);
       first ??= filled.first;
       chunks.push(filled.chunk);
@@ -197,7 +193,7 @@ export class RowTranscoder {
     return { chunks, rows, first };
   }
 
-  /** As many rows as go into one chunk, one at least, and the number of the row behind them. */
+  /** Fills one chunk with at least one row, and returns the number of the next row. */
   #fillChunk(index: PageIndex, from: number, rows: number) {
     const { page, places } = index;
     this.#page = page;
@@ -227,7 +223,7 @@ export class RowTranscoder {
       if (row === from && this.#oddRow === undefined) first = this.#key();
     }
     const chunk = this.#out.subarray(0, this.#at);
-    // neither the page nor the chunk is held longer than their reader holds them
+    // do not hold page and chunk longer than their reader does
     this.#page = this.#out = Buffer.alloc(0);
     this.#pageView = this.#outView = new DataView(new ArrayBuffer(0));
     return { chunk, first, next: row };
@@ -267,7 +263,7 @@ export class RowTranscoder {
     };
   }
 
-  /** The usual row: known fields, once each, in rising order. False where it is not, whatever was written. */
+  /** The usual row: known fields, once each, in rising order. False if it is not, whatever was already written. */
   #rowInOrder(start: number, end: number): boolean {
     const page = this.#page;
     const columnOfTag = this.#columnOfTag;
@@ -289,7 +285,7 @@ export class RowTranscoder {
     return true;
   }
 
-  /** The same where fields are in another order than columns: where each stands is found first. */
+  /** The same if fields are in another order than columns: first finds their places. */
   #rowByPlaces(start: number, end: number): boolean {
     const page = this.#page;
     const columnOfTag = this.#columnOfTag;
@@ -325,7 +321,7 @@ export class RowTranscoder {
     return true;
   }
 
-  /** Any other row: its fields are found first, then written in their order, and what is unknown at the end. */
+  /** Any other row: finds its fields, then writes them in order, with unknown ones at the end. */
   #rowInAnyOrder(start: number, end: number): void {
     const valueAt = this.#valueAt.fill(-1);
     const cursor = new WireCursor(this.#page, start, end);
@@ -375,7 +371,7 @@ export class RowTranscoder {
     const bytes = this.#leadBytes[column]!;
     const at = this.#at;
     let word = this.#leadAt[column]!;
-    // the last word may be longer than the text; what it writes too much is written over
+    // the last word may exceed the text; the excess is overwritten
     for (let i = 0; i < bytes; i += 4) view.setInt32(at + i, leads[word++]!, true);
     return at + bytes;
   }
@@ -409,7 +405,7 @@ export class RowTranscoder {
     this.#at = at + word.length;
   }
 
-  /** A time in a coarser unit, as nanoseconds: its digits, and zeros. */
+  /** A time in a coarser unit as nanoseconds: its digits, and zeros. */
   #units(column: number, at: number): void {
     const units = this.#wide.high * 0x1_0000_0000 + (this.#wide.low >>> 0);
     if (Math.abs(units) > this.#mostUnits[column]!) throw odd;
@@ -478,7 +474,7 @@ export class RowTranscoder {
         this.#units(column, to);
         break;
       case enumKind:
-        // negative ones have all 64 bits on the wire; what has other bits up there is no number of an enum
+        // negative ones have all 64 bits on the wire; other high bits are not a valid enum number
         if (high !== low >> 31) throw odd;
         this.#word(column, to, low | 0);
         break;
@@ -528,15 +524,15 @@ function wireTypeOf({ kind }: Column, source: WireColumn): number {
   return kind === "string" || kind === "exact" ? wireType.length : wireType.varint;
 }
 
-/** Whether the canonical line has the value in quotes: all but small integers and doubles. */
+/** Whether the canonical line quotes the value: all but small integers and doubles. */
 function isQuoted({ kind }: Column): boolean {
   return kind !== "uint32" && kind !== "double";
 }
 
-/** A double as a decimal of an exact column: -0 is 0. */
+/** A double as a decimal for an exact column: -0 becomes 0. */
 function decimalOf(value: number): string {
   const text = String(value);
-  // an exponent, or no number at all
+  // an exponent, or not a number
   if (/[eNI]/.test(text)) throw odd;
   return text;
 }
@@ -545,8 +541,8 @@ function decimalOf(value: number): string {
 const mostDigits = 100;
 
 /**
- * Where a decimal ends without the zeros behind its fraction, as canonical lines have it; -1 for text that is neither
- * empty nor a decimal, or has an exponent, a needless zero ahead or a zero's sign.
+ * Where a decimal ends without trailing zeros of its fraction, as in canonical lines; -1 for text that is neither empty
+ * nor a decimal, or has an exponent, a leading zero or a signed zero.
  */
 function decimalEnd(page: Uint8Array, start: number, end: number): number {
   if (start === end) return end;

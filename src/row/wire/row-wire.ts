@@ -15,13 +15,13 @@ import { extraKey, splitExtra } from "../extra-member.ts";
 import { rowMessage } from "./row-message.ts";
 import { WireCursor } from "./wire-cursor.ts";
 
-/** Whether rows stand in a response as their own message or as PreviewRow, which wraps it. */
+/** Whether a response has rows as their own message or wrapped in PreviewRow. */
 export type RowForm = "plain" | "preview";
 
 const varint = 0;
 const fixed64 = 1;
 const lengthDelimited = 2;
-// the rows are field 1 of every response that has rows
+// every response with rows has them in field 1
 const rowsTag = (1 << 3) | lengthDelimited;
 
 const quote = 34;
@@ -32,7 +32,7 @@ const braceOpen = 123;
 const braceClose = 125;
 const lineEnd = 10;
 
-/** How a column is read and written; numbers, so that the loop over columns compares no strings. */
+/** How a column is read and written; numbers, so that the loop compares no strings. */
 const textKind = 0;
 const signedKind = 1;
 const unsignedKind = 2;
@@ -40,30 +40,29 @@ const smallKind = 3;
 const doubleKind = 4;
 
 /**
- * Rows of one table as they stand on the protobuf wire inside a response, written there straight from canonical lines:
- * one loop over bytes, no objects. A line in any other form takes the way over JSON.parse and the message. What does
- * not fit the message is an error that names the row; nothing is left out but the member `extra` at a line's end, for which
- * no message has a field.
+ * Writes rows of one table in protobuf encoding for a response, directly from canonical lines: one loop over bytes, no
+ * objects. Other lines go through JSON.parse and the message. A line that does not fit the message is an error that
+ * names the row; nothing is left out except the member `extra` at a line's end, for which no message has a field.
  */
 export class RowWire {
   /** Rows written. */
   rows = 0;
-  /** `ts_event` of the row written last, as the halves of its 64 bits. */
+  /** `ts_event` of the last row written, as the halves of its 64 bits. */
   eventHigh = 0;
   eventLow = 0;
   readonly #table: Table;
-  /** The keys of all columns, eight bytes a number; the last number of a key overlaps the one before. */
+  /** The keys of all columns, eight bytes per number; a key's last number overlaps the one before. */
   readonly #keyWords: Float64Array;
   readonly #keySizes: Uint8Array;
   readonly #kinds: Uint8Array;
   /** Tags with their lengths in bytes; no row message has more than 2047 fields. */
   readonly #tags: Uint16Array;
   readonly #eventColumn: number;
-  /** Tag of the row in PreviewRow; 0 where rows are plain. */
+  /** Tag of the row in PreviewRow; 0 for plain rows. */
   readonly #previewTag: number;
   #bytes: Buffer;
   #view: DataView;
-  /** The text read last, which comes again for every of its lines. */
+  /** The last text read, which is passed again for each of its lines. */
   #text: Uint8Array = new Uint8Array(0);
   #textView = new DataView(this.#text.buffer);
   #length = 0;
@@ -89,7 +88,7 @@ export class RowWire {
     return this.#length;
   }
 
-  /** The rows so far, each with the tag of field 1 before it. A view: what is written later may lie over it. */
+  /** The rows so far, each with the tag of field 1 before it. A view: later writes may overwrite it. */
   written(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -117,7 +116,7 @@ export class RowWire {
     this.rows = 0;
   }
 
-  /** Writes a row from the bytes of its message. Its `ts_event` is not looked at. */
+  /** Writes a row from its message's bytes, without reading its `ts_event`. */
   appendMessage(message: Uint8Array): void {
     this.#reserve(message.length);
     this.#bytes.set(message, this.#length + this.#headBytes);
@@ -125,11 +124,11 @@ export class RowWire {
   }
 
   /**
-   * Writes the row whose canonical line begins at `start`, and gives the place behind its line end; -1, with nothing
-   * written, where no whole canonical line stands there.
+   * Writes the row whose canonical line begins at `start`, and returns the position after its line end; -1, with
+   * nothing written, if there is no whole canonical line.
    */
   appendCanonical(text: Uint8Array, start: number): number {
-    // how much room a row needs is known at its end; writing behind a typed array does nothing, and is found out below
+    // a row's size is known only at its end; writes past a typed array do nothing, and are detected below
     if (text !== this.#text) {
       this.#text = text;
       this.#textView = viewOf(text);
@@ -151,7 +150,7 @@ export class RowWire {
     for (let column = 0; column < kinds.length; column += 1) {
       const keyEnd = from + keySizes[column]!;
       if (keyEnd > end) return -1;
-      // as doubles: keys are ASCII, so none is NaN or zero, and equal means equal bits
+      // as doubles: keys are ASCII, so none is NaN or zero, and equality means equal bits
       for (; from + 8 < keyEnd; from += 8, word += 1) {
         if (textView.getFloat64(from, true) !== keyWords[word]) return -1;
       }
@@ -174,7 +173,7 @@ export class RowWire {
             const four = textView.getInt32(from, true);
             const quotes = four ^ 0x22222222;
             const escapes = four ^ 0x5c5c5c5c;
-            // the highest bit of a byte is set where it, or one below it, is not plain text
+            // a byte's highest bit is set where it, or a lower one, is not plain text
             const odd =
               four |
               (four - 0x20202020) |
@@ -247,8 +246,8 @@ export class RowWire {
   }
 
   /**
-   * Writes the row of a line in whatever form, without its line end. `place` says which row it is, for the error.
-   * Throws `history_query_failed` where the line does not fit the message of its table.
+   * Writes the row of any form of line, without its line end. `place` names the row in errors. Throws
+   * `history_query_failed` if the line does not fit its table's message.
    */
   appendLine(line: Uint8Array, place: string): void {
     const { columns } = this.#table;
@@ -273,12 +272,12 @@ export class RowWire {
     this.appendMessage(wire);
   }
 
-  /** Bytes kept free before a row for its tags and lengths, right for rows of 128 to 16,383 bytes. */
+  /** Bytes reserved before a row for its tags and lengths, right for rows of 128 to 16,383 bytes. */
   get #headBytes(): number {
     return this.#previewTag === 0 ? 3 : 6;
   }
 
-  /** Puts tags and lengths before the message that ends at `end`, and counts it. */
+  /** Writes tags and lengths before the message that ends at `end`, and counts it. */
   #close(end: number): void {
     const bytes = this.#bytes;
     const start = this.#length;
@@ -302,7 +301,7 @@ export class RowWire {
     this.rows += 1;
   }
 
-  /** Once more, with room for whatever the line may come to. */
+  /** Repeats it with enough room for the line. */
   #appendWithRoom(text: Uint8Array, start: number): number {
     const end = text.indexOf(lineEnd, start);
     if (end === -1) return -1;
@@ -315,18 +314,20 @@ export class RowWire {
     const needed = this.#length + rowBytes + 64;
     if (needed <= this.#bytes.length) return;
     const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
-    // beyond `length` lies a row whose head is still to come
+    // beyond `length` is a row whose head is not written yet
     larger.set(this.#bytes);
     this.#bytes = larger;
     this.#view = viewOf(larger);
   }
 
-  /** What was read last: the halves of an integer's 64 bits, the upper first; a double. */
+  /** The last values read: the halves of a 64-bit integer, upper first; a double. */
   readonly #halves = new Uint32Array(2);
   #double = 0;
   #unescapedTo = 0;
 
-  /** Reads digits up to their closing quote or, of a small number, up to what follows it; -1 where it is no such number. */
+  /**
+   * Reads digits up to their closing quote or, for a small number, the next delimiter; -1 if it is not such a number.
+   */
   #readInteger(text: Uint8Array, start: number, kind: number): number {
     let from = start;
     const isNegative = text[from] === minus;
@@ -338,7 +339,7 @@ export class RowWire {
     while (text[from]! >= 48 && text[from]! <= 57) from += 1;
     const digits = from - firstDigit;
     if (digits === 0 || digits > 20 || (digits > 1 && text[firstDigit] === 48)) return -1;
-    // the last nine digits, and up to eleven ahead of them
+    // the last nine digits, and up to eleven before them
     const tailStart = digits > 9 ? from - 9 : firstDigit;
     let head = 0;
     for (let at = firstDigit; at < tailStart; at += 1) head = head * 10 + text[at]! - 48;
@@ -370,7 +371,7 @@ export class RowWire {
     return from;
   }
 
-  /** Reads a number or a quoted NaN or infinity up to what follows it; -1 where it is neither. */
+  /** Reads a number or a quoted NaN or infinity up to the next delimiter; -1 if it is neither. */
   #readDouble(text: Uint8Array, start: number): number {
     let end = start;
     while (end < text.length && end - start < 32 && text[end] !== comma && text[end] !== braceClose) end += 1;
@@ -385,7 +386,7 @@ export class RowWire {
     return end;
   }
 
-  /** Writes the character of an escape and gives the length of the escape; 0 where it is none or half a character. */
+  /** Writes the character of an escape and returns the escape's length; 0 if it is invalid or half a character. */
   #unescape(text: Uint8Array, from: number, to: number): number {
     const bytes = this.#bytes;
     const letter = text[from + 1]!;
@@ -425,8 +426,8 @@ export class RowWire {
 const extraLead = Buffer.from(`${extraKey}{`);
 
 /**
- * The place behind the member `extra` that begins at `start`; -1 where none stands there. Only its braces are looked at: what is
- * in it is no part of the row.
+ * The position after the member `extra` that begins at `start`; -1 if there is none. Only matches braces: its contents
+ * are not part of the row.
  */
 function behindExtra(text: Uint8Array, start: number): number {
   let at = start;
@@ -460,7 +461,7 @@ const specialDoubles: Readonly<Record<string, number>> = {
 };
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** A number below 2^32 as a varint; gives the place behind it. */
+/** A number below 2^32 as a varint; returns the place behind it. */
 function putVarint(bytes: Uint8Array, start: number, value: number): number {
   let at = start;
   let left = value;
@@ -472,7 +473,7 @@ function putVarint(bytes: Uint8Array, start: number, value: number): number {
   return at;
 }
 
-/** A 64-bit number as a varint; gives the place behind it. */
+/** A 64-bit number as a varint; returns the place behind it. */
 function putVarint64(bytes: Uint8Array, start: number, upper: number, lower: number): number {
   let high = upper;
   let low = lower;
@@ -489,7 +490,7 @@ function varintBytes(value: number): number {
   return value < 128 ? 1 : value < 16_384 ? 2 : value < 2_097_152 ? 3 : value < 268_435_456 ? 4 : 5;
 }
 
-/** The value of four hexadecimal digits; -1 where they are none. */
+/** The value of four hexadecimal digits; -1 if they are not. */
 function hex4(text: Uint8Array, start: number): number {
   let value = 0;
   for (let at = start; at < start + 4; at += 1) {
@@ -508,13 +509,13 @@ function hex4(text: Uint8Array, start: number): number {
   return value;
 }
 
-/** What stands in a canonical line before a column's value, the quote included where there always is one. */
+/** The text before a column's value in a canonical line, including the quote if there always is one. */
 function keyBytes({ name, kind }: Column, index: number): Uint8Array {
   const isQuoted = kind !== "uint32" && kind !== "double";
   return Buffer.from(`${index === 0 ? "{" : ","}"${name}":${isQuoted ? '"' : ""}`);
 }
 
-/** Eight bytes a number, as a DataView reads them; the last eight once more where they overlap. */
+/** Eight bytes per number, as a DataView reads them; the last eight again, overlapping. */
 function wordsOf(key: Uint8Array): number[] {
   if (key.length < 8) throw new Error(`a column's name is too short to compare: ${Buffer.from(key)}`);
   const view = viewOf(key);
@@ -567,15 +568,15 @@ const fatalUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 interface ParsedRow {
   /** The JSON object of the row's message. */
   readonly row: JsonObject;
-  /** Fields that the message does not have, as they stand on the wire. */
+  /** Fields that the message does not have, in wire form. */
   readonly drift: readonly Uint8Array[];
 }
 
 /**
- * A line as the JSON object of its message. Stricter than protobuf JSON where that would take one value for another:
- * every field once and none besides, no null, no 64-bit integer that JSON.parse may have rounded, no half characters.
- * An object `extra` at its end is left out. `#` and a number is the key of a field that a gateway sent over RPC and the contract does not know: it goes back onto
- * the wire as it came.
+ * A line as the JSON object of its message. Stricter than protobuf JSON where that could confuse values: every field
+ * exactly once, no null, no 64-bit integer that JSON.parse may have rounded, no half characters. Leaves out an object
+ * `extra` at its end. `#` and a number is the key of a field that a gateway sent over RPC and the contract does not
+ * know: its original bytes are restored.
  */
 function parsedRow(table: Table, line: Uint8Array): ParsedRow {
   const text = withoutExtra(fatalUtf8.decode(line));
@@ -601,7 +602,7 @@ function parsedRow(table: Table, line: Uint8Array): ParsedRow {
   return { row: Object.fromEntries(table.columns.map(({ name }) => [name, values[name]!])), drift };
 }
 
-/** A line without the member `extra` at its end; as it is where what stands there is no object. */
+/** A line without the member `extra` at its end; unchanged if that is not an object. */
 function withoutExtra(line: string): string {
   const split = splitExtra(line.trimEnd());
   if (split === undefined) return line;
@@ -613,7 +614,9 @@ function withoutExtra(line: string): string {
   }
 }
 
-/** The bytes of an unknown field under its key: one field or several of that number, tags included, and nothing else. */
+/**
+ * The bytes of an unknown field under its key: one or several fields of that number, tags included, and nothing else.
+ */
 function driftBytes(table: Table, key: string, value: JsonValue | undefined): Uint8Array {
   const number = Number(/^#([1-9]\d{0,8})$/.exec(key)?.[1]);
   if (Number.isNaN(number)) throw new Error(`${JSON.stringify(key)} is not a field number`);

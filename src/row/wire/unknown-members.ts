@@ -1,12 +1,12 @@
 import { malformed, type WireCursor } from "./wire-cursor.ts";
 
-/** Fields that a message's descriptor does not know, by number: their bytes as they came, tags included. */
+/** Fields unknown to a message's descriptor, by number, with their original bytes, tags included. */
 export type UnknownPieces = Map<number, Uint8Array[]>;
 
-/** Most of them in a row: drift is a few. Each of them costs objects, hundreds of times its bytes on the wire. */
+/** Most of them in a row: drift is a few. Each costs objects, hundreds of times its bytes on the wire. */
 const mostUnknown = 1000;
 
-/** Steps over the unknown field that the cursor came to, the `count`th of its row, and keeps it. Throws `malformed_row`. */
+/** Steps over the unknown field at the cursor, the `count`th of its row, and keeps it. Throws `malformed_row`. */
 export function keepUnknown(
   unknown: UnknownPieces,
   cursor: WireCursor,
@@ -20,7 +20,7 @@ export function keepUnknown(
   unknown.set(cursor.number, pieces);
 }
 
-/** The members of a line that hold them: each under `#` and its number, in base64. */
+/** A line's members for them: each under `#` and its number, in base64. */
 export function unknownMembers(unknown: UnknownPieces): string {
   return [...unknown]
     .sort(([a], [b]) => a - b)

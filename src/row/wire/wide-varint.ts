@@ -1,11 +1,11 @@
 import { malformed } from "./wire-cursor.ts";
 
-/** A varint of up to 64 bits in two halves of 32: without a bigint, which is an object. */
+/** A varint of up to 64 bits in two 32-bit halves, without a bigint, which is an object. */
 export class WideVarint {
   high = 0;
   low = 0;
 
-  /** Reads the one at `start` and returns where it ends, which may be behind the row's end. Throws `malformed_row`. */
+  /** Reads the one at `start` and returns where it ends, which may be after the row's end. Throws `malformed_row`. */
   read(page: Uint8Array, start: number): number {
     let at = start;
     let low = 0;
@@ -26,7 +26,7 @@ export class WideVarint {
       if (shift === 31 && byte > 1) throw malformed("a varint has more than 64 bits");
       high |= (byte & 0x7f) << shift;
     }
-    // behind the page's last byte there is none, which counts as the end here and is found to be too far by the caller
+    // past the page's end there is no byte, which counts as the end here; the caller notices
     this.low = low;
     this.high = high;
     return at;

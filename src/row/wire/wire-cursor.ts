@@ -1,6 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 
-/** How a value stands on the protobuf wire. Groups, 3 and 4, are of proto2 alone and refused. */
+/** How a value is encoded in protobuf. Groups (3 and 4) exist only in proto2 and are refused. */
 export const wireType = { varint: 0, fixed64: 1, length: 2, fixed32: 5 } as const;
 
 /**
@@ -11,7 +11,7 @@ export class WireCursor {
   readonly #bytes: Uint8Array;
   #end: number;
   pos: number;
-  /** The field that `next` came to: its number and wire type, and where tag and value begin. */
+  /** The field at the cursor: its number and wire type, and where tag and value begin. */
   number = 0;
   type = 0;
   tagAt = 0;
@@ -22,7 +22,7 @@ export class WireCursor {
     this.#end = end;
   }
 
-  /** Goes to another message in the same bytes: rows are many, and a cursor for each would be too. */
+  /** Moves to another message in the same bytes, because a cursor for each row would be too many. */
   moveTo(start: number, end: number): void {
     this.pos = start;
     this.#end = end;
@@ -39,7 +39,7 @@ export class WireCursor {
     return true;
   }
 
-  /** Enters a value with a length: gives its end, and stands at its start. */
+  /** Enters a value with a length: returns its end, and moves to its start. */
   enter(): number {
     const length = this.#uint32();
     const end = this.pos + length;
@@ -47,7 +47,7 @@ export class WireCursor {
     return end;
   }
 
-  /** Steps over the value of the field that `next` came to. */
+  /** Steps over the value of the current field. */
   skip(): void {
     switch (this.type) {
       case wireType.varint: {
@@ -75,7 +75,7 @@ export class WireCursor {
     return this.#bytes[this.pos++]!;
   }
 
-  /** A tag or a length: nothing that any message needs is longer than 32 bits. */
+  /** A tag or a length: no message needs more than 32 bits. */
   #uint32(): number {
     let value = 0;
     for (let shift = 0; shift <= 28; shift += 7) {

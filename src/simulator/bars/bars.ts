@@ -12,7 +12,7 @@ export interface Bar {
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  /** Canonical decimal text; empty where the source has no volume. */
+  /** Canonical decimal text; empty if the source has no volume. */
   readonly volume: string;
 }
 
@@ -25,8 +25,8 @@ export interface BarSource {
   readonly firstCloseMicros: number;
   /** The length of a bar, in microseconds. */
   readonly intervalMicros: number;
-  /** A price typical for the source, in ticks: what order sizes are chosen by. */
+  /** A typical price in ticks, from which order sizes are chosen. */
   readonly typicalTicks: number;
-  /** The bars from the first, in batches; each call starts again. */
+  /** The bars from the first, in batches; each call starts over. */
   batches(): AsyncIterable<readonly Bar[]>;
 }

@@ -19,14 +19,14 @@ interface TextBar {
 }
 
 /**
- * The bars of a CSV file (gzip when its name ends in .gz) with the columns timestamp, open, high, low, close and
- * optionally volume. `timestamp` is the bar's close, UTC where it has no offset. The file is read twice, streaming:
- * here for the finest tick and the checks, and by `batches`.
+ * The bars of a CSV file (gzip if its name ends in .gz) with the columns timestamp, open, high, low, close and
+ * optionally volume. `timestamp` is the bar's close, UTC without an offset. The file is streamed twice: here for the
+ * finest tick and the checks, and by `batches`.
  *
- * Values stay as they are, written canonically.
+ * Values are kept, in canonical form.
  *
- * Throws `invalid_argument` with file and line for what is not such a file, `value_out_of_range` for numbers that
- * their columns do not hold.
+ * Throws `invalid_argument` with file and line for an invalid file, `value_out_of_range` for numbers that do not fit
+ * their columns.
  */
 export async function csvBars(file: string): Promise<BarSource> {
   let tickDecimals = 0;
@@ -48,7 +48,7 @@ export async function csvBars(file: string): Promise<BarSource> {
         },
       );
     } else {
-      // bars may be missing, so that the shortest step is the length of one
+      // bars may be missing, so the shortest step is a bar's length
       intervalMicros = Math.min(intervalMicros, bar.closeMicros - previous.closeMicros);
     }
     previous = bar;
@@ -90,7 +90,7 @@ async function* textBars(file: string): AsyncGenerator<TextBar> {
   const parser = parse({ columns: true, bom: true, skip_empty_lines: true, info: true });
   const source = createReadStream(file);
   const piped = file.endsWith(".gz") ? pipeline(source, createGunzip(), parser) : pipeline(source, parser);
-  // a failure of file or decoder reaches the reader below through the parser; this only keeps it from being unhandled
+  // the reader below gets errors of file or decoder through the parser; this only handles the rejection
   piped.catch(() => undefined);
   try {
     for await (const item of parser as AsyncIterable<{
@@ -143,7 +143,7 @@ function textBar(record: Record<string, string>, file: string, line: number): Te
 const priceType = { whole: 9, decimals: 9 };
 const volumeType = { whole: 20, decimals: 18 };
 
-/** The canonical text of a plain decimal that its column holds. */
+/** The canonical text of a plain decimal that fits its column. */
 function canonical(
   text: string,
   column: string,

@@ -4,12 +4,12 @@ import type { Bar } from "./bars.ts";
 
 /** Half the span of one of a bar's four moves: 0.05 % of the anchor. */
 const moveDivisor = 2000;
-/** How slowly the price is drawn back to its anchor, in bars; keeps any length of run within a few percent of it. */
+/** How slowly the price returns to its anchor, in bars; keeps runs of any length within a few percent of it. */
 const pullDivisor = 4096;
 
 /**
- * The prices and volumes of one bar after the other: a random walk in whole ticks that starts at an anchor, in ticks, and
- * is drawn back to it.
+ * The prices and volumes of successive bars: a random walk in whole ticks that starts at an anchor, in ticks, and is
+ * drawn back to it.
  */
 export function priceWalk(
   random: Random,

@@ -2,16 +2,16 @@ import { randomFrom } from "../world/random.ts";
 import type { Bar } from "./bars.ts";
 import { priceWalk } from "./price-walk.ts";
 
-/** One bar in so many is missing, so that a position is now and then marked to a close that is not of the moment. */
+/** Every so-many-th bar is missing, so that a position is now and then marked to an older close. */
 const gapEvery = 16;
 
-/** The bars of a run's further instrument: prices of its own, at the times of the first instrument's bars. */
+/** The bars of a run's further instrument: its own prices, at the times of the first instrument's bars. */
 export interface SiblingBars {
   /** A price typical for it, in ticks of the first instrument. */
   readonly typicalTicks: number;
-  /** How many bars it has while the first one has its first so many. */
+  /** How many bars it has while the first one has this many. */
   count(bars: number): number;
-  /** Its bar beside the first one's, which are given one after the other with their index; undefined where it has none. */
+  /** Its bar at the time of the first one's, which are passed in order with their index; undefined if it has none. */
   beside(bar: Bar, index: number): Bar | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface SiblingBars {
 export function siblingBars(seed: string, number: number, typicalTicks: number): SiblingBars {
   const anchor = Math.max(20, Math.floor(typicalTicks / (number + 1)));
   const walk = priceWalk(randomFrom(`${seed} bars ${number}`), anchor);
-  // from the third bar on, so that each instrument has two bars in the shortest of runs
+  // from the third bar on, so that each instrument has two bars even in the shortest run
   const gap = 2 + ((5 * number) % (gapEvery - 2));
   return {
     typicalTicks: anchor,

@@ -9,7 +9,7 @@ interface KindEntry {
 
 const longer = "Make the run longer: --rows or --fills.";
 
-/** Each breaks the books in one place, which its run's seed decides, and leaves everything else in agreement. */
+/** Each breaks the books in one place, chosen by its run's seed, and leaves everything else consistent. */
 const kinds = {
   "lose-fill": {
     meaning: "a fill is neither among the fills nor in the books; its order has it",
@@ -65,7 +65,7 @@ const kinds = {
 
 export type BookFaultKind = keyof typeof kinds;
 
-/** A fault in the books of an instance's runs: the rows say so, and their counts agree with it. */
+/** A fault in the books of an instance's runs: rows have it, and their counts agree with them. */
 export interface BookFault {
   readonly text: string;
   readonly kind: BookFaultKind;
@@ -81,7 +81,7 @@ export const bookFaultKinds: readonly { kind: BookFaultKind; form: string; meani
     meaning,
   }));
 
-/** True when the text names a kind of fault in the books, well written or not. */
+/** Whether the text names a kind of fault in the books, valid or not. */
 export function isBookFault(text: string): boolean {
   return Object.hasOwn(kinds, text.split("@", 1)[0] ?? "");
 }
@@ -98,7 +98,7 @@ export function parseBookFault(text: string): BookFault {
   return { text, kind: kind as BookFaultKind, target };
 }
 
-/** The fault in the books of an instance. Throws `invalid_argument` where there are two: one might hide the other. */
+/** The fault in the books of an instance. Throws `invalid_argument` if there are two: one might hide the other. */
 export function bookFaultOf(faults: readonly BookFault[], instanceId: string): BookFault | undefined {
   const [first, second] = faults.filter(({ target }) => target === "*" || target === instanceId);
   if (first !== undefined && second !== undefined) {

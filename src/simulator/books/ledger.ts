@@ -1,9 +1,9 @@
 import { type Nanos, openPosition, type Position, type Side } from "./position.ts";
 
 /**
- * How an account tells of what it holds. `spot`: a purchase is paid from cash, and a position is worth what it would
- * fetch. `margin`: cash moves by realized profit, fees and money from outside, and a position is worth its unrealized
- * profit. Equity is the same under both.
+ * How an account reports its holdings. `spot`: cash pays for purchases, and a position is worth its market value.
+ * `margin`: cash changes by realized profit, fees and transfers, and a position is worth its unrealized profit. Equity
+ * is the same under both.
  */
 export type Accounting = "spot" | "margin";
 
@@ -14,20 +14,22 @@ export interface Holding {
   /** The latest close seen, and the one before it, in ticks; 0 where there is none. */
   readonly close: number;
   readonly closeBefore: number;
-  /** What the open lots are worth at the latest close. */
+  /** The value of open lots at the latest close. */
   readonly value: Nanos;
-  /** Books a fill and gives its fee, which is negative for a rebate. */
+  /** Books a fill and returns its fee, which is negative for a rebate. */
   fill(side: Side, ticks: number, lots: number, feeOf: (notional: Nanos) => Nanos): Nanos;
   /** Takes note of a bar's close. */
   see(close: number): void;
 }
 
-/** An account as it stands: equity = cash + positionValue and equity - deposited = realized + unrealized, both exactly. */
+/**
+ * An account at a moment: equity = cash + positionValue and equity - deposited = realized + unrealized, both exactly.
+ */
 export interface Mark {
   readonly cash: Nanos;
   readonly positionValue: Nanos;
   readonly equity: Nanos;
-  /** Profit on what was closed, less fees, with funding, interest and adjustments. */
+  /** Profit on closed lots, less fees, with funding, interest and adjustments. */
   readonly realized: Nanos;
   readonly unrealized: Nanos;
 }
@@ -38,9 +40,9 @@ export interface Ledger {
   readonly holdings: readonly Holding[];
   /** Opens an instrument; `nanosPerTickLot` is the value of one lot at a price of one tick. */
   open(nanosPerTickLot: Nanos): Holding;
-  /** Money that comes from outside or, where negative, goes there: no profit. */
+  /** A deposit or, if negative, a withdrawal: not profit. */
   deposit(amount: Nanos): void;
-  /** Money gained or, where negative, lost by holding something: funding, interest, an adjustment. */
+  /** Money gained or, if negative, lost by holding something: funding, interest, an adjustment. */
   earn(amount: Nanos): void;
   /** Marks everything to the latest closes, but `stale` to the one before. */
   mark(stale?: Holding): Mark;
@@ -51,7 +53,7 @@ export function openLedger(currency: string, accounting: Accounting): Ledger {
   const held: { readonly holding: Holding; readonly position: Position }[] = [];
   const holdings: Holding[] = [];
   let deposited = 0n;
-  // what is left of all money when every purchase is paid from it
+  // what is left of all money after paying for every purchase
   let paid = 0n;
   return {
     currency,

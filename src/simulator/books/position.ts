@@ -10,13 +10,13 @@ export interface Position {
   /** Signed, in lots. */
   readonly lots: number;
   /**
-   * What the open lots cost; negative for a short position. A fill that reduces the position takes its share of the cost
-   * with it, truncated toward zero: where the average is not representable, realized profit takes the rest.
+   * The cost of open lots; negative for a short position. A fill that reduces the position removes its share of the
+   * cost, truncated toward zero: if the average is not representable, realized profit takes the rest.
    */
   readonly cost: Nanos;
-  /** Takes a fill and gives its notional: price × quantity. */
+  /** Takes a fill and returns its notional: price × quantity. */
   fill(side: Side, ticks: number, lots: number): Nanos;
-  /** What the open lots are worth at a price; negative for a short position. */
+  /** The value of open lots at a price; negative for a short position. */
   value(ticks: number): Nanos;
 }
 
@@ -47,8 +47,8 @@ export function openPosition(nanosPerTickLot: Nanos): Position {
 }
 
 /**
- * `amount × hundredthsOfBasisPoint / 10^6`, rounded half-even to eight decimals of the currency: how fees, funding and
- * interest are reckoned.
+ * `amount × hundredthsOfBasisPoint / 10^6`, rounded half-even to eight decimals of the currency, for fees, funding and
+ * interest.
  */
 export function shareOf(hundredthsOfBasisPoint: bigint): (amount: Nanos) => Nanos {
   return (amount) => divideHalfEven(amount * hundredthsOfBasisPoint, 10_000_000n) * 10n;

@@ -1,6 +1,6 @@
 import { squareRoot } from "../../model/fixed-point.ts";
 
-/** One-minute bars in a year of 365 days: what bar figures are annualised by. */
+/** One-minute bars in a year of 365 days, for annualising bar figures. */
 export const barsPerYear = 525_600;
 
 /** How every figure here is computed; the `convention` of the metric rows. */
@@ -19,11 +19,11 @@ export interface Statistic {
   readonly value: number;
 }
 
-/** Figures of an equity series, taken point by point in constant memory. + − × ÷ only. */
+/** Figures of an equity series, computed point by point in constant memory with + − × ÷ only. */
 export interface EquityStatistics {
-  /** `flow` is what came from outside since the point before, negative where it went there: no return. */
+  /** `flow` is the deposit since the previous point, negative for a withdrawal: not a return. */
   add(equity: number, flow?: number): void;
-  /** The figures of the points so far, NaN where there are too few; deviations divide by points less `ddof` (1). */
+  /** The figures so far, NaN with too few points; deviations divide by points less `ddof` (1). */
   figures(ddof?: number): readonly Statistic[];
 }
 

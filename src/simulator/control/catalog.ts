@@ -17,7 +17,7 @@ interface Delivery {
   readonly identity?: readonly string[];
 }
 
-/** How each table's resources behave live. Every value that the contract knows occurs. */
+/** How each table's resources behave live. Every value of the contract occurs. */
 const deliveries: Record<TableName, Delivery> = {
   fills: { deliveryModel: "EVENT", replayPolicy: "ALL", mergeModel: "APPEND", dropPolicy: "NEVER" },
   orders: {

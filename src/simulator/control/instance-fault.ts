@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 
-/** What a runtime does while it runs, and what can fail in it by itself; named as in the gateway's Capabilities. */
+/** What a runtime does while it runs and what can fail separately; named as in the gateway's Capabilities. */
 export const fallibleCapabilities = ["subscriptions", "accounts", "portfolios", "events"] as const;
 export type FallibleCapability = (typeof fallibleCapabilities)[number];
 
@@ -9,7 +9,7 @@ const always = Number.POSITIVE_INFINITY;
 
 interface KindEntry {
   readonly form: string;
-  /** How often it hits where `*TIMES` is not given; undefined for a state, which takes no TIMES. */
+  /** Default of `*TIMES`; undefined for a state, which takes no TIMES. */
   readonly times: number | undefined;
   readonly meaning: string;
 }
@@ -44,7 +44,7 @@ const kinds = {
 
 export type InstanceFaultKind = keyof typeof kinds;
 
-/** A fault in what instances do, as opposed to one in the answers about them. */
+/** A fault in an instance's behaviour, rather than in answers about it. */
 export interface InstanceFault {
   readonly text: string;
   readonly kind: InstanceFaultKind;
@@ -62,7 +62,7 @@ export const instanceFaultKinds: readonly { kind: InstanceFaultKind; form: strin
     meaning,
   }));
 
-/** True when the text names a kind of fault in instances, well written or not. */
+/** Whether the text names a kind of instance fault, valid or not. */
 export function isInstanceFault(text: string): boolean {
   return Object.hasOwn(kinds, text.split("@", 1)[0] ?? "");
 }
@@ -104,7 +104,7 @@ export function parseInstanceFault(text: string): InstanceFault {
   };
 }
 
-/** The faults of one world with how often each may still hit. */
+/** The faults of one world and how often each may still occur. */
 export class InstanceFaults {
   readonly #left: Map<InstanceFault, number>;
 
@@ -112,7 +112,7 @@ export class InstanceFaults {
     this.#left = new Map(faults.map((fault) => [fault, fault.times]));
   }
 
-  /** True, and counted, as often as a fault of the kind may still hit the instance. */
+  /** Whether the fault may still occur for the instance; counts it. */
   hit(kind: InstanceFaultKind, instanceId: string): boolean {
     for (const [fault, left] of this.#left) {
       if (fault.kind !== kind || left <= 0 || !isOn(fault, instanceId)) continue;
@@ -122,7 +122,7 @@ export class InstanceFaults {
     return false;
   }
 
-  /** True while the instance is in a state that a fault describes. */
+  /** Whether the instance is in a state that a fault describes. */
   has(kind: InstanceFaultKind, instanceId: string): boolean {
     return [...this.#left.keys()].some((fault) => fault.kind === kind && isOn(fault, instanceId));
   }

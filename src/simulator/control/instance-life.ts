@@ -7,13 +7,13 @@ import type { BegunRun } from "../world/begun-run.ts";
 import type { WorldRun } from "../world/world.ts";
 import type { InstanceFaults } from "./instance-fault.ts";
 
-// clock time from the action, or from the process having stopped, until it shows
+// clock time from an action, or from the process's stop, until its effect
 const runtimeStops = nsPerSecond;
 const processStops = 2n * nsPerSecond;
 const processStarts = nsPerSecond;
 const processCrashes = 2n * nsPerSecond;
 const runtimeStarts = 3n * nsPerSecond;
-/** Each run that begins is rendered to disk, so a client can't have as many as it likes. */
+/** Each started run is rendered to disk, so clients must not start any number. */
 const mostBegunRuns = 100;
 
 export interface LifeStates {
@@ -25,7 +25,7 @@ export interface LifeStates {
 /** What holds from an instant on. */
 interface Phase extends LifeStates {
   readonly at: Nanoseconds;
-  /** For the instance's log; empty for nothing to say. */
+  /** For the instance's log; empty for none. */
   readonly text: string;
   readonly severity: LogEntry["severity"];
 }
@@ -38,7 +38,7 @@ export interface InstanceView extends LifeStates {
 
 export interface InstanceLifeOptions {
   readonly instanceId: string;
-  /** The runs that it has from the beginning, oldest first, at least one; of those that grow there is none but the last. */
+  /** Its initial runs, oldest first, at least one; only the last may be growing. */
   readonly given: readonly WorldRun[];
   readonly faults: InstanceFaults;
   /** Begins the instance's next run, counted from 0, at an instant. */
@@ -46,14 +46,14 @@ export interface InstanceLifeOptions {
 }
 
 /**
- * One instance over time: what was asked of it, and how desired, process and runtime state follow. It is a list of
- * phases, each from an instant of the clock on, so what is true depends on the clock and on what was asked alone.
+ * One instance over time: requested actions, and the desired, process and runtime states that follow. It is a list of
+ * phases, each from an instant of the clock, so the state depends only on the clock and the actions.
  */
 export class InstanceLife {
   readonly instanceId: string;
   readonly #options: InstanceLifeOptions;
   readonly #begun: BegunRun[] = [];
-  /** Runs that no clock and no action changes, by id, oldest first: there may be very many. */
+  /** Runs that neither clock nor actions change, by id, oldest first: there may be very many. */
   readonly #ended: ReadonlyMap<string, SeenRun>;
   readonly #stops = new Map<string, Nanoseconds>();
   readonly #phases: Phase[] = [];
@@ -65,12 +65,12 @@ export class InstanceLife {
     this.#ended = new Map(ended.map((run) => [run.runId, seenRun(run, undefined, 0n)]));
   }
 
-  /** A run that ended before anything was asked; undefined for any other. */
+  /** A run that ended before any action; undefined for any other. */
   ended(runId: string): SeenRun | undefined {
     return this.#ended.get(runId);
   }
 
-  /** When a run was, or will be, stopped by somebody; undefined for one that is left to its end. */
+  /** When a run was, or will be, stopped by an action; undefined if it runs to its end. */
   stopOf(runId: string): Nanoseconds | undefined {
     return this.#stops.get(runId);
   }
@@ -86,7 +86,7 @@ export class InstanceLife {
     return { ...this.#statesOf(phase, runs.at(-1)!), runs };
   }
 
-  /** Lines about what was asked and what came of it, oldest first. */
+  /** Log lines about actions and their effects, oldest first. */
   lines(now: Nanoseconds): LogEntry[] {
     return this.#phases
       .filter(({ at, text }) => at <= now && text !== "")
@@ -94,12 +94,12 @@ export class InstanceLife {
   }
 
   /**
-   * Takes an action. What follows shows as the clock gets there; a start or restart begins a new run. Throws
-   * `state_conflict` where it wants what is so already or an action before it has yet to show, and `limit_exceeded`.
+   * Performs an action. Effects follow as the clock advances; a start or restart begins a new run. Throws
+   * `state_conflict` if nothing would change or an earlier action is still pending, and `limit_exceeded`.
    */
   async act(action: LifecycleAction, now: Nanoseconds): Promise<void> {
     const { runs, processState, runtimeState } = await this.at(now);
-    // no await from here on: of two actions at once the second meets the phases of the first
+    // no await from here: of two simultaneous actions the second sees the first one's phases
     const last = this.#phases.at(-1);
     if (last !== undefined && now < last.at) {
       this.#refuse(
@@ -156,7 +156,7 @@ export class InstanceLife {
     add(at, "RUNNING", "RUNNING", `run ${begun.runId} began`);
   }
 
-  /** A run that comes to its end by itself takes runtime and process with it, and nothing more is wanted of them. */
+  /** A run that ends by itself also ends runtime and process, and nothing more is desired. */
   #statesOf(phase: LifeStates, current: SeenRun): LifeStates {
     const { desiredState, processState, runtimeState } = phase;
     if (runtimeState !== "RUNNING" || current.going) return { desiredState, processState, runtimeState };
@@ -173,7 +173,7 @@ export class InstanceLife {
   }
 }
 
-/** What a world is rendered with: every instance runs its last run, until that ends. */
+/** The initial state: every instance runs its last run, until that ends. */
 const original: LifeStates = { desiredState: "RUNNING", processState: "RUNNING", runtimeState: "RUNNING" };
 
 /** A log line as it stands in the log. */

@@ -6,14 +6,14 @@ import type { RunRows } from "../world/run-rows.ts";
 import { type InstanceLife, logText } from "./instance-life.ts";
 
 const pollMs = 50;
-/** Lines that became known late stand before others in key order; so many more are looked at. */
+/** Lines that became known late come before others in key order; so many more are read. */
 const lateLines = 64;
 const stepNs = 3_600_000_000_000n;
 
-/** An instance's log: what was asked of it and the events of its runs, by the time they became known. */
+/** An instance's log: actions and its runs' events, by the time they became known. */
 export interface InstanceLog {
   tail(count: number, now: Nanoseconds): Promise<LogEntry[]>;
-  /** The last lines and then those to come, until the signal. */
+  /** The last lines and then new ones, until the signal. */
   follow(count: number, signal: AbortSignal): AsyncGenerator<LogEntry>;
 }
 
@@ -34,7 +34,7 @@ export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nano
     const { runs } = await life.at(now);
     const lines: LogEntry[] = [];
     for (const { run, known, going } of runs) {
-      // a run all of whose rows were known by then has nothing new
+      // a run whose rows were all known by then has nothing new
       if (!going && BigInt(run.complete) <= after) continue;
       const limit = known ?? now;
       if (limit <= after) continue;
@@ -47,7 +47,7 @@ export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nano
     tail,
     async *follow(count, signal) {
       let known = clock();
-      // by number, for an action may come at the very instant that was looked at
+      // by number, because an action may come at exactly the instant read
       let told = life.lines(known).length;
       yield* await tail(count, known);
       while (!signal.aborted) {
@@ -72,7 +72,7 @@ function entryOf(line: string): LogEntry {
     message: string;
   };
   const time = lineTime(line, "ts_init");
-  // a line of a log is one line, whatever an event says
+  // an event must not break a log line
   const text = `${kind} ${message}`.replaceAll(/[\r\n]+/g, " ");
   return { time, severity, text: logText(time, severity, text) };
 }

@@ -7,11 +7,11 @@ import type { RunRows } from "../world/run-rows.ts";
 import type { WorldRun } from "../world/world.ts";
 import type { CatalogResource } from "./catalog.ts";
 
-/** How often the clock is looked at, in wall time. */
+/** Interval of looks at the clock, in wall time. */
 const pollMs = 50;
-/** SAMPLED values go out at whole multiples of this of the clock. */
+/** SAMPLED values are sent at whole multiples of this clock time. */
 export const sampleNs = 10n * nsPerSecond;
-/** However far the clock jumps, so much of it is read at a time; a run has some ten thousand rows in it at most. */
+/** Read at most this much at a time, however far the clock jumps; it has at most some ten thousand rows. */
 const stepNs = 600n * nsPerSecond;
 const replayBatchRows = 100;
 
@@ -32,7 +32,7 @@ export function liveFeed(
   const seen = (): SeenRun => seenRun(run, stopAt(), clock());
   const value = (lines: readonly string[], replayed = false): LiveValue => ({ table, rows: lines, replayed });
 
-  /** All rows of the newest instant, which are the whole value; none where nothing is known yet. */
+  /** All rows of the newest instant, which are the whole value; none if nothing is known yet. */
   const newest = async (known: Nanoseconds): Promise<string[]> => {
     const [line] = await rows.last(run, table, 1, known, filters);
     return line === undefined ? [] : await instant(lineTime(line, "ts_event"), known);
@@ -77,7 +77,7 @@ export function liveFeed(
           a < b ? -1 : 1,
         );
         const [shown] = await rows.last(run, table, 1, after, filters);
-        // what came late about an instant that is no longer the newest changes nothing any more
+        // late rows of an instant that is no longer the newest change nothing
         const since = shown === undefined ? undefined : lineTime(shown, "ts_event");
         for (const time of times) {
           if (since === undefined || time >= since) yield value(await instant(time, known));

@@ -16,14 +16,14 @@ const pairsWithin = 64;
 
 type Result = NonNullable<ReadModel["result"]>;
 
-/** What a runtime tells of a running run, from the rows known of it. */
+/** What a runtime reports about a running run, from its known rows. */
 export interface ReadModels {
-  /** False until there is a first equity point to tell of. */
+  /** False until the first equity point is known. */
   hasAccounts(seen: SeenRun): Promise<boolean>;
   accounts(seen: SeenRun): Promise<Extract<Result, { case: "accounts" }>["value"]>;
   portfolios(seen: SeenRun): Promise<Extract<Result, { case: "portfolios" }>["value"]>;
   events(seen: SeenRun): Promise<Extract<Result, { case: "events" }>["value"]>;
-  /** The newest value of each factor, as JSON text: a read model that this project adds. */
+  /** The newest value of each factor, as JSON text: a read model added by this project. */
   factors(seen: SeenRun): Promise<string>;
 }
 
@@ -46,7 +46,7 @@ export function readModels(
       (line) => JSON.parse(line) as Fields,
     );
 
-  /** The equity points of the newest instant that has one in each currency and whose bar is known, in their order. */
+  /** The newest instant's equity points, in order, that exist in each currency and whose bar is known. */
   const marked = async (seen: SeenRun): Promise<readonly Fields[]> => {
     const [{ symbol }] = instruments as [InstrumentPlan];
     const bars = new Set((await last(seen, "bars", pairsWithin, symbol)).map(({ ts_event }) => ts_event));
@@ -62,7 +62,7 @@ export function readModels(
     });
   };
 
-  /** Units held at an equity point and what they cost, both times 10^9. */
+  /** Units held at an equity point and their cost, both times 10^9. */
   const heldAt = async (
     { run }: SeenRun,
     equity: Fields,
@@ -71,13 +71,13 @@ export function readModels(
   ): Promise<{ readonly quantity: bigint; readonly cost: bigint }> => {
     const quoted = instruments.filter(({ currency }) => currency === equity.currency);
     if (accounting === "spot" && quoted.length === 1) {
-      // the value is close × quantity exactly, so the division leaves nothing over
+      // the value is exactly close × quantity, so the division is exact
       const value = nanosOf(equity.position_value!);
       return { quantity: (value * nano) / mark, cost: value - nanosOf(equity.unrealized!) };
     }
     const bounds = { to: BigInt(equity.ts_event!) + 1n };
     const fills: Fields[] = [];
-    // the books know a fill before its row is known
+    // the books have a fill before its row is known
     for await (const line of rows.all(run, "fills", undefined, [["symbol", symbol]], bounds)) {
       fills.push(JSON.parse(line) as Fields);
     }
@@ -154,7 +154,7 @@ export function readModels(
   };
 }
 
-/** What is in `T12` behind the letter: the order in which fills were booked. */
+/** The number in `T12`: the order in which fills were booked. */
 function tradeNumber({ trade_id }: Fields): number {
   return Number(trade_id!.slice(1));
 }

@@ -27,13 +27,13 @@ export interface SimulatedControlOptions {
   readonly lives: readonly InstanceLife[];
   readonly faults: InstanceFaults;
   readonly rows: RunRows;
-  /** Rows that the source counts in a run's tables, as seen now. */
+  /** Row counts of a run's tables, as visible now. */
   count(seen: SeenRun): Promise<ReadonlyMap<string, bigint>>;
 }
 
 type Why = "STARTING" | "UNREACHABLE" | "FAILED";
 
-/** Capabilities of an instance: each there, meant to be missing, or missing for a reason. */
+/** An instance's capabilities: available, deliberately missing, or missing for a reason. */
 interface Abilities {
   readonly missing: ReadonlyMap<
     FallibleCapability,
@@ -119,7 +119,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
     return { missing };
   };
 
-  /** Throws where the instance can't do it now, or never. */
+  /** Throws if the instance cannot do it now, or ever. */
   const need = async (life: InstanceLife, view: InstanceView, capability: FallibleCapability) => {
     const lack = (await abilitiesOf(life, view)).missing.get(capability);
     if (lack === undefined) return;
@@ -270,7 +270,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
           await need(life, view, "events");
           return answer({ case: "events", value: await models.events(seen) });
         case "factors":
-          // a read model of this project has no capability of its own; it is there while the runtime runs
+          // this project's read models have no capability; they exist while the runtime runs
           if (view.runtimeState !== "RUNNING") {
             throw new RunvaultError("capability_unavailable", `the runtime of ${instanceId} is not running`, {
               capability: "resources",
@@ -309,7 +309,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
       const view = await life.at(clock());
       const seen = currentOf(view);
       const counts = await given.count(seen);
-      // `instance` and `instance_id` are those of the target that is scraped: another one would end as exported_…
+      // Prometheus would rename `instance` and `instance_id`, which are the scraped target's
       const labels = { trading_instance: instanceId, run_id: seen.run.runId };
       const gauges: Gauge[] = [
         {

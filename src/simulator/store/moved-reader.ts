@@ -4,7 +4,7 @@ import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
 import type { LineSelection, TableReader } from "./table-reader.ts";
 
-/** What is moved: whole minutes leave the last ten digits of a time as they are. */
+/** Runs are moved by whole minutes, which leaves the last ten digits of a time unchanged. */
 const unitNanos = 10_000_000_000n;
 const movedDigits = 9;
 const lineEnd = 10;
@@ -12,8 +12,8 @@ const quote = 34;
 const zero = 48;
 
 /**
- * A rendered table as that of another run of the instance, whose id has the same length: its rows under that run's id,
- * `movedBy` later. Times are of 19 digits before and after, so each line keeps its length and is changed in place.
+ * Presents a rendered table as another run's, whose id has the same length: its rows under that run's id, `movedBy`
+ * later. Times have 19 digits before and after, so each line keeps its length and is changed in place.
  */
 export function movedReader(
   reader: TableReader,
@@ -44,7 +44,7 @@ export function movedReader(
     }
   };
 
-  /** Moves the line that begins at `start`; gives where the next one does. */
+  /** Moves the line that begins at `start`; returns where the next one does. */
   const moveLine = (bytes: Buffer, start: number): number => {
     for (let at = 0; at < id.length; at += 1) bytes[start + idAt + at] = id[at]!;
     let at = start + seqAt;
@@ -86,7 +86,7 @@ export function movedReader(
         }
         const end = chunk.lastIndexOf(lineEnd) + 1;
         for (let at = start; at < end; ) at = moveLine(chunk, at);
-        // a copy, for what is yielded is the reader's
+        // a copy, because what is yielded belongs to the reader
         rest = Buffer.from(chunk.subarray(end));
         if (end > start) yield chunk.subarray(start, end);
       }
@@ -103,7 +103,7 @@ export function movedReader(
   };
 }
 
-/** What stands before the times of a table's lines beyond the two that all have, in the order of the lines. */
+/** The text before further times in a table's lines, besides the two that all tables have, in line order. */
 function otherTimes({ columns }: Table): Buffer[] {
   return columns
     .filter(({ name, kind }) => kind === "timestamp" && name !== "ts_event" && name !== "ts_init")

@@ -7,7 +7,7 @@ import { randomFrom } from "../world/random.ts";
 import type { RowSink, RunPlan } from "../world/run-plan.ts";
 import { latestMicros, type TableWriter, tableWriter, type WrittenTable } from "./table-writer.ts";
 
-/** One row in so many is known minutes late; a power of two. */
+/** Every so-many-th row is known minutes late; a power of two. */
 const lateRows = 64;
 
 export interface RenderedRun extends RunOutcome {
@@ -29,8 +29,8 @@ export function indexFileName(table: TableName): string {
 }
 
 /**
- * Plays a run and writes its tables into `folder`, in memory that does not grow with the run. `onBars` hears of the
- * rows and bars so far; what it throws stops the rendering. Throws `invalid_argument` where the run's fault has no place.
+ * Plays a run and writes its tables into `folder`, in constant memory. `onBars` gets rows and bars so far; its errors
+ * stop the rendering. Throws `invalid_argument` if the run's fault has no possible place.
  */
 export async function renderRun(
   plan: RunPlan,
@@ -94,7 +94,7 @@ export async function renderRun(
   }
 }
 
-/** The run's books, broken where its fault has a place: one of all there are, which a first playing counts. */
+/** The run's books, broken in one of the fault's possible places, which a first pass counts. */
 async function booksOf(plan: RunPlan, onBars: (rows: number, bars: number) => void): Promise<BookBreak> {
   const { fault } = plan;
   if (fault === undefined) return soundBooks;

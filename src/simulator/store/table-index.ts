@@ -2,10 +2,10 @@ import { readFile } from "node:fs/promises";
 import { endianness } from "node:os";
 import { RunvaultError } from "../../model/error.ts";
 
-/** 64-bit integers an entry has: offset, row, first and last ts_event, smallest and largest ts_init. */
+/** 64-bit integers in an entry: offset, row, first and last ts_event, smallest and largest ts_init. */
 export const indexFields = 6;
 
-/** A stretch of whole lines of a table's file, about 64 KiB. Offsets in bytes, rows from 0, `end*` exclusive. */
+/** A block of whole lines of a table's file, about 64 KiB. Offsets in bytes, rows from 0, `end*` exclusive. */
 export interface Block {
   readonly offset: number;
   readonly endOffset: number;
@@ -22,11 +22,11 @@ export interface TableIndex {
   readonly length: number;
   /** The block at a position below `length`. */
   block(position: number): Block;
-  /** The position of the first block that `holds` is true of, given that it stays true; `length` when none is. */
+  /** The position of the first block for which `holds` is true, by bisection; `length` if none. */
   firstWhere(holds: (block: Block) => boolean): number;
 }
 
-/** Reads an index; `bytes` and `rows` are what the data file holds. */
+/** Reads an index; `bytes` and `rows` are the data file's. */
 export async function readTableIndex(file: string, bytes: number, rows: number): Promise<TableIndex> {
   if (endianness() !== "LE")
     throw new RunvaultError("internal", "the simulator's index needs a little-endian machine");

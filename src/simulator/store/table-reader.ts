@@ -28,17 +28,17 @@ export interface LineSelection {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A rendered table: its file of lines in key order and the sparse index of it. */
+/** A rendered table: its file of lines in key order and its sparse index. */
 export interface TableReader {
-  /** Rows within the bounds known by `known`; reads the blocks at the bounds and those partly known. */
+  /** Rows within the bounds known by `known`; reads only blocks at the bounds and partly known ones. */
   count(bounds: TimeBounds, known: bigint | undefined): Promise<RowCount>;
-  /** The selected lines, in chunks cut anywhere. What no filter and no clock touches is passed on as it lies on disk. */
+  /** The selected lines, in arbitrary chunks. Unfiltered and fully known blocks are passed on unchanged. */
   lines(selection: LineSelection): AsyncGenerator<Buffer>;
-  /** The last `count` of the lines known by `known` that the filters let through, in key order, without line ends. */
+  /** The last `count` of the filtered lines known by `known`, in key order, without line ends. */
   tail(count: number, selection: Pick<LineSelection, "known" | "filters">): Promise<string[]>;
 }
 
-/** A reader of a data file and its index. Files are opened for each call and closed with it. */
+/** A reader of a data file and its index. Each call opens and closes the files. */
 export function tableReader(dataFile: string, index: TableIndex): TableReader {
   const { length } = index;
   return {
@@ -116,7 +116,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
           yield bytes;
           continue;
         }
-        // selected lines are moved together at the front of the block's own buffer
+        // selected lines are moved to the front of the block's own buffer
         let kept = 0;
         for (const [start, end] of linesOf(bytes)) {
           if (left <= 0) break;
@@ -156,7 +156,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
   };
 }
 
-/** What stands in a line that the filters let through. */
+/** Texts that lines passing the filters contain. */
 function needlesOf(filters: LineSelection["filters"]): Buffer[] {
   return filters.map(([field, value]) => Buffer.from(`,"${field}":${JSON.stringify(value)},`));
 }
@@ -189,7 +189,7 @@ function everyKnown(index: TableIndex, span: Span, known: bigint): boolean {
   return true;
 }
 
-/** The last of the blocks from `position` on that lie within the bounds, of which only the last candidate may not. */
+/** The last block from `position` that is surely within the bounds; only the last candidate may not be. */
 function lastWithin(index: TableIndex, position: number, end: number, bounds: TimeBounds): number {
   return liesWithin(index.block(end - 1), bounds) ? end - 1 : Math.max(position, end - 2);
 }
@@ -263,7 +263,7 @@ async function* readStretch(
   const read = (offset: number): Promise<Buffer> | undefined => {
     if (offset >= end) return undefined;
     const chunk = readRange(file, offset, Math.min(end, offset + readBytes), name);
-    // a reader that leaves early never awaits the chunk that is under way; whoever awaits it still sees its failure
+    // a reader that leaves early never awaits the pending chunk; others still see its failure
     chunk.catch(() => undefined);
     return chunk;
   };

@@ -2,10 +2,10 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { privateFile } from "../../model/make-folder.ts";
 import { indexFields } from "./table-index.ts";
 
-/** Text of a block before it is written and gets its entry in the index. */
+/** Text of a block before it is written and indexed. */
 const blockChars = 65_536;
 
-/** The most a row is known after it happened. Rendering holds back as much to bring late rows into key order. */
+/** The longest delay before a row is known. Rendering holds back as much to put late rows into key order. */
 export const latestMicros = 480_000_000;
 
 interface PendingRow {
@@ -28,14 +28,14 @@ export interface WrittenTable {
   readonly complete: string;
 }
 
-/** Brings the rows of one table from the order they happened in into append order (seq) and key order, and writes them. */
+/** Sorts one table's rows from the order they happened in into append order (seq) and key order, and writes them. */
 export interface TableWriter {
   /**
-   * Takes a row. `rest` is its canonical line from behind ts_init. Its event lies after the latest `flush`; it is known
-   * at `initMicros`, which is not before the event and at most `latestMicros` after it.
+   * Adds a row. `rest` is its canonical line after ts_init. Its event is after the latest `flush`; it is known at
+   * `initMicros`, at the event or at most `latestMicros` later.
    */
   add(eventMicros: number, eventNanos: number, initMicros: number, initNanos: number, rest: string): void;
-  /** Writes what can be written, given that every row still to come happens after `micros`. */
+  /** Writes everything that is final, given that later rows happen after `micros`. */
   flush(micros: number): void;
   /** Writes the rest and closes the files. */
   finish(): WrittenTable;
@@ -48,9 +48,9 @@ export interface TableWriterOptions {
   readonly prefix: string;
   readonly dataFile: string;
   readonly indexFile: string;
-  /** The digits of a sequence number, so that some runs count beyond 2^53. */
+  /** The digits of a sequence number, which lets some runs count beyond 2^53. */
   readonly seqText: (seq: number) => string;
-  /** How far the next sequence number is from the one before, 1 or more. */
+  /** The step to the next sequence number, at least 1. */
   readonly seqStep: () => number;
 }
 

@@ -8,10 +8,10 @@ import type { EventRows } from "./event-rows.ts";
 import { randomFrom } from "./random.ts";
 import type { RunPlan } from "./run-plan.ts";
 
-/** A transfer is at most this part of what the account began with, and a withdrawal of what it holds. */
+/** A transfer is at most this share of the initial deposit, and a withdrawal of the balance. */
 const transferPart = 20n;
 const nanosPerCent = 10_000_000n;
-/** When transfers are made: so long after a bar's close, and up to so much later. Orders of the bar are done by then. */
+/** When transfers are made: this long after a bar's close, plus up to as much. By then the bar's orders are done. */
 const transferMicros = 41_000_000;
 const transferSpanMicros = 10_000_000;
 /** Every so-many-th settlement is corrected by an adjustment. */
@@ -26,10 +26,7 @@ export interface MovedAccount {
 
 /** Money that moves other than by trading, with an event for each time it does. */
 export interface AccountMoves {
-  /**
-   * Settles funding, where it is due at the bar's close: each open position pays or gets its part, and cash earns
-   * interest.
-   */
+  /** Settles funding, if due at the bar's close: each open position pays or gets its share, and cash earns interest. */
   settle(bar: Bar): void;
   /** Makes the deposits and withdrawals between a bar and the next. */
   transfer(bar: Bar, index: number): void;
@@ -45,7 +42,7 @@ export function accountMoves(
   const random = randomFrom(`${plan.seed} moves`);
   const cents = (amount: Nanos): number => Number(amount / nanosPerCent);
   const mostCents = cents((plan.initialCash * 1_000_000_000n) / transferPart);
-  // after which bars there are transfers, each account's in rising order; never after the last one
+  // the bars followed by transfers, for each account in rising order; never the last bar
   const due = accounts.map(() =>
     Array.from({ length: transfers }, () => random.below(plan.barCount - 1)).sort((a, b) => a - b),
   );
@@ -57,7 +54,7 @@ export function accountMoves(
     const amount = BigInt(1 + random.below(Math.max(1, most))) * nanosPerCent * (isDeposit ? 1n : -1n);
     const micros = closeMicros + transferMicros + random.below(transferSpanMicros);
     ledger.deposit(amount);
-    // whoever reads of no transfer takes the money for profit, and so do the figures
+    // without the transfer's row, readers and figures take the money for profit
     if (books.at("lose-transfer")) return;
     rows.flow(amount);
     events.account(micros, 0, {
@@ -87,7 +84,8 @@ export function accountMoves(
     };
     for (const { symbol, holding } of held) {
       if (holding.lots === 0) continue;
-      // hundredths of a basis point of the position's value, from -1 to 3 basis points: longs pay more often than shorts
+      // hundredths of a basis point of the position's value, from -1 to 3 basis points: longs pay more often than
+      // shorts
       const rate = random.below(401) - 100;
       const payload = {
         rate: formatScaled(rate, 6),

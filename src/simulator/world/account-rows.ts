@@ -11,19 +11,19 @@ const dayMicros = 86_400_000_000;
 /** What a faulty point shows beyond its cash and position value: 0.01. */
 const equityShift = 10_000_000n;
 
-/** Emits what an account's equity in one currency was, bar by bar, and the figures of it. */
+/** Emits an account's equity in one currency, bar by bar, and its figures. */
 export interface AccountRows {
-  /** As shown by the latest point; before the first one, the deposit. */
+  /** By the latest point; before the first one, the deposit. */
   readonly equity: Nanos;
-  /** Takes note of a deposit or, where negative, a withdrawal since the latest point. */
+  /** Notes a deposit or, if negative, a withdrawal since the latest point. */
   flow(amount: Nanos): void;
-  /** Emits the point at a bar's close, and before it the figures of the day that has ended. */
+  /** Emits the point at a bar's close, after the figures of an ended day. */
   point(bar: Bar): void;
   /** Emits the figures of the run, right after its last bar. */
   end(bar: Bar): void;
 }
 
-/** Of books that have the initial deposit and nothing else yet. */
+/** For books with nothing but the initial deposit. */
 export function accountRows(plan: RunPlan, ledger: Ledger, books: BookBreak, emit: RowSink): AccountRows {
   const head = `"resource_key":"portfolio.${plan.portfolio}","account":${JSON.stringify(plan.account)},"portfolio":${JSON.stringify(plan.portfolio)},"venue":"","symbol":"",`;
   const currency = JSON.stringify(ledger.currency);
@@ -37,7 +37,7 @@ export function accountRows(plan: RunPlan, ledger: Ledger, books: BookBreak, emi
   const metrics = (micros: number, nanos: number, window: string, figures: EquityStatistics): void => {
     const odd = new Map(figures.figures(0).map(({ name, value }) => [name, value]));
     for (const { name, value } of figures.figures()) {
-      // what depends on ddof is another number with another one
+      // figures that depend on ddof differ for another ddof
       const other = odd.get(name)!;
       const isOdd = Number.isFinite(value) && other !== value && books.at("other-metric");
       emit(
@@ -63,7 +63,7 @@ export function accountRows(plan: RunPlan, ledger: Ledger, books: BookBreak, emi
       flowed += amount;
     },
     point(bar) {
-      // the close of a bar at midnight still belongs to the day that ends
+      // the close of a bar at midnight belongs to the day that ends
       const barDay = Math.ceil(bar.closeMicros / dayMicros);
       if (day >= 0 && barDay !== day) {
         metrics(day * dayMicros, 0, "day", dayFigures);

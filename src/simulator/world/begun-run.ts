@@ -10,15 +10,15 @@ import { renderRun } from "../store/render-run.ts";
 import { runIdOf } from "./run-numbers.ts";
 import { planOfBegunRun, type World, type WorldRun } from "./world.ts";
 
-/** A run that began because somebody asked for it, after the world was rendered. */
+/** A run that an action started, after the world was rendered. */
 export interface BegunRun {
   readonly at: Nanoseconds;
   readonly runId: string;
-  /** Its rows, of which the clock decides what is seen. */
+  /** Its rows, which the clock reveals. */
   readonly rendered: Promise<WorldRun>;
 }
 
-/** Where runs that begin are rendered: a folder that goes with the simulator, for they depend on what was asked when. */
+/** Renders started runs into a folder that goes with the simulator, because they depend on when they were requested. */
 export interface BegunRuns extends AsyncDisposable {
   /** The run of an instance, both counted from 0. The same arguments give the same rows. */
   begin(instance: number, run: number, at: Nanoseconds): BegunRun;
@@ -42,7 +42,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
     begin(instance, run, at) {
       const startMicros = Number(at / 1000n);
       const rendered = render(instance, run, startMicros);
-      // whoever reads the run sees the failure; nobody may ever do
+      // readers of the run see the failure; there may be none
       const settled = rendered.then(
         () => undefined,
         () => undefined,

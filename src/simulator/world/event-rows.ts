@@ -1,11 +1,11 @@
 import type { RowSink, RunPlan } from "./run-plan.ts";
 
-/** An event of the account: money that moved, or what else happened to it. */
+/** An event of the account: money that moved, or something else. */
 export interface AccountEvent {
   /** Without its family: `deposit`. */
   readonly kind: string;
   readonly message: string;
-  /** What the cash gains, as text; empty where no money moved. */
+  /** The change of cash, as text; empty if no money moved. */
   readonly amount?: string;
   readonly currency?: string;
   /** The instrument concerned; none by default. */

@@ -8,8 +8,8 @@ const snapshotBars = 5;
 const bookLevels = 5;
 
 /**
- * Emits the rows that the market alone decides: the bar, and now and then a snapshot of the book around its close, with the
- * next number of the run's snapshots.
+ * Emits rows that depend only on the market: the bar, and now and then a snapshot of the book around its close, with
+ * the run's next snapshot number.
  */
 export function marketRows(
   plan: RunPlan,
@@ -36,7 +36,7 @@ export function marketRows(
     for (const side of ["BID", "ASK"]) {
       for (let level = 0; level < bookLevels; level += 1) {
         const ticks = side === "BID" ? bar.close - 1 - level : bar.close + 1 + level;
-        // a bid below the first tick does not exist
+        // there is no bid below the first tick
         if (ticks <= 0) continue;
         const lots = 1 + random.below(100_000);
         emit(

@@ -1,4 +1,4 @@
-/** The mean of the last `length` whole numbers, by an exact running sum; NaN until there are as many. */
+/** The mean of the last `length` whole numbers, by an exact running sum; NaN until there are so many. */
 export function movingAverage(length: number): (value: number) => number {
   const window: number[] = [];
   let sum = 0n;

@@ -27,7 +27,7 @@ export interface Order {
   filled: number;
   /** Sum of ticks × lots over its fills. */
   turnover: bigint;
-  /** The latest step, so that no later one gets the same instant or an earlier one. */
+  /** The latest step, because later ones must be after it. */
   micros: number;
   nanos: number;
   accepted: boolean;
@@ -35,9 +35,9 @@ export interface Order {
   age: number;
 }
 
-/** What the orders of a run's instruments count together. */
+/** Counters shared by the orders of a run's instruments. */
 export interface RunTally {
-  /** Orders submitted and trades made: what the latest ids are numbered by. */
+  /** Orders submitted and trades made, which number the ids. */
   submitted: number;
   traded: number;
   /** Those that there are rows of. */
@@ -47,9 +47,9 @@ export interface RunTally {
   readonly fees: Map<string, Nanos>;
 }
 
-/** Where the orders of one instrument are given, filled and booked, with a row for every step. */
+/** Handles the orders of one instrument: submits, fills and books them, with a row for every step. */
 export interface OrderDesk {
-  /** The position by what its orders filled. Signed, in lots. */
+  /** The position from its orders' fills. Signed, in lots. */
   readonly lots: number;
   /** Trades of the instrument so far. */
   readonly trades: number;
@@ -59,11 +59,11 @@ export interface OrderDesk {
     nanos: number,
   ): Order;
   accept(order: Order, micros: number): void;
-  /** Cancels an order for the strategy, or lets it expire where it is for the day. */
+  /** Cancels an order for the strategy, or lets a day order expire. */
   cancel(order: Order, micros: number): void;
-  /** Fills a part of an order at a price that the market gives, in ticks. */
+  /** Fills a part of an order at a price from the market, in ticks. */
   fill(order: Order, ticks: number, lots: number, micros: number, nanos: number, liquidity: string): void;
-  /** A step of an order's life, at the instant given or right after its latest step, whichever is later. */
+  /** A step of an order's life, at the given instant or right after its latest step, whichever is later. */
   step(order: Order, micros: number, nanos: number, kind: string, status: string, reason?: string): void;
   /** A price as rows show it; empty for 0. */
   price(ticks: number): string;
@@ -113,7 +113,7 @@ export function orderDesk(options: OrderDeskOptions): OrderDesk {
       order.micros = micros;
       order.nanos = nanos;
     }
-    // a limit order may have no step after this one by which it would be missed
+    // a limit order may have no later step that reveals the gap
     const isSkipped = kind === "ACCEPTED" && order.type === "MARKET" && books.at("skip-state");
     if (order.lost || isSkipped) return;
     if (kind === "SUBMITTED") tally.orders += 1;

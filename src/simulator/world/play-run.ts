@@ -13,10 +13,10 @@ import { randomFrom } from "./random.ts";
 import type { RowSink, RunPlan } from "./run-plan.ts";
 import { crossoverStrategy } from "./strategy.ts";
 
-/** Bars between two flushes of the tables: what is held in memory beyond the lateness. */
+/** Bars between two flushes of the tables: memory used beyond the lateness. */
 const flushBars = 32;
 
-/** What became of a run. Amounts are of its first currency, as its rows add up to them. */
+/** The result of a run. Amounts are in its first currency, as its rows add up. */
 export interface RunOutcome {
   /** UNIX nanoseconds, as text. */
   readonly started: string;
@@ -30,8 +30,8 @@ export interface RunOutcome {
 }
 
 /**
- * Plays a run and emits its rows. `flush` hears now and then that every row to come happens after an instant, in
- * microseconds, and how many bars have been played; what it throws stops the run.
+ * Plays a run and emits its rows. `flush` is called now and then with an instant, in microseconds, before all later
+ * rows, and the number of bars played; its errors stop the run.
  */
 export async function playRun(
   plan: RunPlan,
@@ -118,7 +118,7 @@ export async function playRun(
   };
 }
 
-/** The run's instruments, each with bars, a place in the books of its currency, and a strategy of its own. */
+/** The run's instruments, each with bars, a place in its currency's books, and its own strategy. */
 function tradedInstruments(
   plan: RunPlan,
   ledgers: readonly Ledger[],
@@ -175,7 +175,7 @@ function tradedInstruments(
   });
 }
 
-/** One of `parts` whole parts that add up to `whole`, as equal as can be. */
+/** One of `parts` whole parts that add up to `whole`, as equal as possible. */
 function partOf(whole: number, parts: number, number: number): number {
   return Math.floor((whole * (number + 1)) / parts) - Math.floor((whole * number) / parts);
 }

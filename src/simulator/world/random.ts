@@ -4,11 +4,11 @@ import { createHash } from "node:crypto";
 export interface Random {
   /** The next number, 0 to 2^32 - 1. */
   next(): number;
-  /** A number from 0 to `bound - 1`; `bound` is 1 to 2^32. The bias of the remainder is of no account here. */
+  /** A number from 0 to `bound - 1`; `bound` is 1 to 2^32. The small bias does not matter here. */
   below(bound: number): number;
 }
 
-/** The generator (sfc32, from PractRand) that a text seeds. */
+/** The generator (sfc32, from PractRand), seeded by a text. */
 export function randomFrom(seed: string): Random {
   const digest = createHash("sha256").update(seed).digest();
   let a = digest.readInt32LE(0);

@@ -9,7 +9,7 @@ const dayMinutes = 1440;
 const minuteMicros = 60_000_000;
 const growingFrom = micros("2024-01-01");
 const finishedFrom = micros("2022-01-01");
-/** Before 2001-09-09 a time has fewer than 19 digits, and moving one would change a line's length. */
+/** Before 2001-09-09 times have fewer than 19 digits, and moving one would change a line's length. */
 const earliest = micros("2002-01-01");
 const lettersOfInstances = [
   "alpha",
@@ -29,7 +29,7 @@ export function instanceIdOf(instance: number): string {
   return `${lettersOfInstances[instance % lettersOfInstances.length]!}-${instance + 1}`;
 }
 
-/** The numbers, counted from 0, of the runs of an instance that are rendered, in order. */
+/** The numbers, from 0, of an instance's rendered runs, in order. */
 export function renderedNumbers(options: Numbering): number[] {
   const templates = templateCount(options);
   const last = options.runs - 1;
@@ -37,18 +37,18 @@ export function renderedNumbers(options: Numbering): number[] {
   return options.growing ? [...numbers, last] : numbers;
 }
 
-/** How many runs of an instance are rendered and have ended: whose rows the others may have, too. */
+/** Number of rendered runs of an instance that have ended, whose rows the others may reuse. */
 export function templateCount({ runs, templates, growing }: Numbering): number {
   const ended = growing ? runs - 1 : runs;
   return Math.min(ended, templates ?? ended);
 }
 
-/** When a run with bars of so many days begins: on a day of its own. */
+/** When a run with bars for so many days begins: on its own day. */
 export function startMicrosOf(options: Numbering, run: number, days: number): number {
   if (options.growing && run === options.runs - 1) return growingFrom;
   if (options.templates === undefined) return finishedFrom + run * days * dayMinutes * minuteMicros;
   const room = (growingFrom - earliest) / minuteMicros;
-  // so many runs that there are not enough days begin closer together, and may overlap
+  // with more runs than days they begin closer together, and may overlap
   const step = Math.min(days * dayMinutes, Math.floor(room / options.runs)) * minuteMicros;
   return Math.min(finishedFrom, growingFrom - options.runs * step) + run * step;
 }
@@ -61,7 +61,7 @@ export function runIdOf({ templates }: Numbering, firstCloseMicros: number, run:
   return `${day}-${String(run + 1).padStart(digits, "0")}`;
 }
 
-/** A run that has a template's rows under its own id, and later by so many microseconds. */
+/** A run that reuses a template's rows under its own id, and later by so many microseconds. */
 export function movedRun<Run extends Omit<RenderedRun, "tables">>(
   options: Numbering,
   template: Run,

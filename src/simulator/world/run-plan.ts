@@ -6,7 +6,7 @@ import type { Accounting } from "../books/ledger.ts";
 /** An instrument that a run trades. */
 export interface InstrumentPlan {
   readonly symbol: string;
-  /** What its prices and fees are counted in: one of the run's currencies. */
+  /** The currency of its prices and fees, one of the run's. */
   readonly currency: string;
 }
 
@@ -16,23 +16,23 @@ export interface RunPlan {
   readonly runId: string;
   /** Seeds every choice of the run. */
   readonly seed: string;
-  /** Of the first instrument; the others have theirs at the same times. */
+  /** Of the first instrument; the others' are at the same times. */
   readonly bars: BarSource;
   /** Bars the run sees before it ends, at most `bars.count`. */
   readonly barCount: number;
   readonly failed: boolean;
-  /** Exactly so many fills; undefined lets the strategy decide. */
+  /** Exact number of fills; undefined lets the strategy decide. */
   readonly fills: number | undefined;
   /** One or more. */
   readonly instruments: readonly InstrumentPlan[];
-  /** Where the bars come from; orders go there and to its dark pool. */
+  /** The bars' venue; orders go there and to its dark pool. */
   readonly venue: string;
   readonly account: string;
   readonly portfolio: string;
   /** One or more; the account has cash in each. */
   readonly currencies: readonly string[];
   readonly accounting: Accounting;
-  /** Hundredths of a basis point by which every fill is better than the market's price. */
+  /** Hundredths of a basis point by which every fill beats the market's price. */
   readonly edge: number;
   /** Deposits and withdrawals in each currency, after the start. */
   readonly transfers: number;
@@ -48,5 +48,5 @@ export interface RunPlan {
   readonly fault: BookFault | undefined;
 }
 
-/** Where a strategy's rows go. Times are microseconds and the nanoseconds behind them; see TableWriter. */
+/** Receives a strategy's rows. Times are microseconds plus nanoseconds; see TableWriter. */
 export type RowSink = (table: TableName, micros: number, nanos: number, fields: string) => void;

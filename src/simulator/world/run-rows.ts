@@ -7,7 +7,7 @@ import type { WorldRun } from "./world.ts";
 
 type Filters = LineSelection["filters"];
 
-/** Rows of a run as the live plane needs them: by when they were known, and from the end. Lines without line ends. */
+/** A run's rows for the live plane: by when they became known, and from the end. Lines without line ends. */
 export interface RunRows {
   /** The last `count` lines known by `known`, in key order. */
   last(
@@ -35,7 +35,7 @@ export interface RunRows {
   ): AsyncGenerator<string>;
 }
 
-/** The most a row is known after it happened, in nanoseconds. */
+/** The longest delay before a row is known, in nanoseconds. */
 const latest = BigInt(latestMicros) * 1000n + 1000n;
 
 export function runRows(reader: (run: WorldRun, table: TableName) => Promise<TableReader>): RunRows {
@@ -67,7 +67,7 @@ export function runRows(reader: (run: WorldRun, table: TableName) => Promise<Tab
       for await (const line of all(run, table, { bounds, known, unknown, filters })) {
         found.push({ line, init: lineTime(line, "ts_init") });
       }
-      // the sort is stable: what became known at one instant stays in key order
+      // the sort is stable: rows that became known at the same instant stay in key order
       return found.sort((a, b) => (a.init < b.init ? -1 : a.init > b.init ? 1 : 0)).map(({ line }) => line);
     },
     all: (run, table, known, filters = [], bounds = {}) => all(run, table, { bounds, known, filters }),

@@ -13,8 +13,8 @@ export interface RunTotals {
 }
 
 /**
- * The totals of a run as known at an instant (undefined: all of it), with amounts in its first currency. For a run that
- * still grows they are counted from the rows known, so they agree with what a reader gets at that instant.
+ * A run's totals as known at an instant (undefined: all of it), with amounts in its first currency. For a growing run
+ * they are counted from known rows, so they agree with what a reader gets at that instant.
  */
 export async function summaryOf(
   run: WorldRun,
@@ -52,8 +52,7 @@ async function* rowsOf(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Record<string, string>> {
   let rest = "";
-  // lines are cut anywhere only in stretches of the file; bytes that are not ASCII occur in free text alone, and a
-  // decoder in stream mode keeps them whole
+  // chunks may cut characters, which occur only in free text; a streaming decoder keeps them whole
   const decoder = new TextDecoder();
   for await (const chunk of table.lines({ bounds: {}, known, filters: [], limit: undefined, signal })) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");

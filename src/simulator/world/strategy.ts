@@ -12,20 +12,20 @@ const slowBars = 12;
 /** Bars a resting order waits before it is cancelled or expires. */
 const patienceBars = 3;
 const mostParts = 16;
-/** The share of the initial cash that all orders of a run may turn over, so that fees leave most of it. */
+/** The share of the initial cash that a run's orders may turn over, so that fees leave most of it. */
 const turnoverShare = 200n;
 const largestOrder = 10_000n;
 
-/** Time after a bar's close in which orders of a run with a given number of fills execute. */
+/** Time after a bar's close in which orders of a run with a fixed number of fills execute. */
 const quotaMicros = 40_000_000;
 
 /** A moving-average crossover that trades one instrument with market, limit and stop-limit orders. */
 export interface Strategy {
-  /** Executes what rests in the book against a bar that just closed. */
+  /** Executes resting orders against a bar that just closed. */
   execute(bar: Bar): void;
   /** Takes the bar's close into the factors and, unless it is the last bar, decides on orders. */
   decide(bar: Bar, index: number): void;
-  /** Cancels what still rests, after the last bar of a run that ends in order. */
+  /** Cancels resting orders, after the last bar of a run that ends normally. */
   stop(micros: number): void;
 }
 
@@ -36,7 +36,7 @@ export interface StrategyOptions {
   readonly barCount: number;
   /** A price typical for the instrument, in ticks. */
   readonly typicalTicks: number;
-  /** Exactly so many fills; undefined lets the strategy decide. */
+  /** Exact number of fills; undefined lets the strategy decide. */
   readonly fills: number | undefined;
   /** How many instruments share the cash. */
   readonly sharing: number;
@@ -47,7 +47,7 @@ export interface StrategyOptions {
   readonly emit: RowSink;
 }
 
-/** The strategy of a run for one instrument, without a position. */
+/** A run's strategy for one instrument, without a position. */
 export function crossoverStrategy(options: StrategyOptions): Strategy {
   const { plan, symbol, barCount, fills: quota, nanosPerTickLot, desk, random, emit } = options;
   const { price } = desk;
@@ -84,7 +84,7 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
   };
 
   const sideNow = (): Side => {
-    // a position at its bound can only be reduced
+    // a position at its limit can only be reduced
     if (desk.lots >= mostLots) return "SELL";
     if (desk.lots <= -mostLots) return "BUY";
     return signal >= 0 ? "BUY" : "SELL";
@@ -140,7 +140,7 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
     at += 5_000 + random.below(20_000);
     let nanos = random.below(1000);
     for (const [depth, size] of parts.entries()) {
-      // several levels of the book are often taken at one instant
+      // often several levels of the book are taken at one instant
       if (depth > 0 && random.below(2) === 0) {
         at += 1 + random.below(2_000);
         nanos = random.below(1000);
@@ -169,7 +169,7 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
     resting = order;
   };
 
-  /** As many fills as bring the run to its quota after this bar, in orders of up to `mostParts` fills each. */
+  /** As many fills as bring the run to its quota after this bar, in orders of up to `mostParts` fills. */
   const fillQuota = (bar: Bar, index: number, micros: number, wanted: number): void => {
     let need = Math.floor((wanted * (index + 1)) / (barCount - 1)) - desk.trades;
     if (need <= 0) return;
@@ -257,7 +257,7 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
         const kind = random.below(16);
         if (kind === 0) rejectedOrder(bar, side, micros);
         else if (quota !== undefined) {
-          // with a quota, orders that rest are out of the market's reach and end unfilled
+          // with a quota, resting orders are out of the market's reach and end unfilled
           if (kind < 3) limitOrder(bar, side, orderLots, micros, Math.floor(bar.close / 2));
         } else if (crossed || cancelled || random.below(3) === 0) {
           const lots = Math.max(1, Math.floor(orderLots / 2) + random.below(orderLots));

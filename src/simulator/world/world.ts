@@ -25,15 +25,15 @@ import {
 } from "./run-numbers.ts";
 import type { InstrumentPlan, RunPlan } from "./run-plan.ts";
 
-/** Raise it whenever the same arguments give other bytes; worlds of other versions are not used. */
+/** Increase it whenever the same arguments give other bytes; worlds of other versions are not used. */
 const renderVersion = 2;
 const worldFile = "world.json";
-/** Rows that the tables of a run have for each bar of an instrument, about. */
+/** Approximate rows in a run's tables for each bar of an instrument. */
 const rowsPerBar = 10;
 const fillsPerBar = 50;
 const leastBars = 30;
 const dayMinutes = 1440;
-/** A half-rendered world is nobody's any more after a day. */
+/** A half-rendered world is abandoned after a day. */
 const abandonedMs = 86_400_000;
 /** 30,000.00: what generated prices walk around. */
 const generatedTickDecimals = 2;
@@ -42,11 +42,11 @@ const initialCash = 1_000_000n;
 
 export interface WorldRun extends Omit<RenderedRun, "tables"> {
   readonly tables: Readonly<Record<TableName, Pick<WrittenTable, "rows" | "bytes">>>;
-  /** True when the clock decides what of it is seen. */
+  /** Whether the clock decides what is visible. */
   readonly growing: boolean;
-  /** Where its rows lie, or those of the template whose rows it has. */
+  /** The folder of its rows, or of its template's. */
   readonly folder: string;
-  /** How much later than its template's its rows are; undefined for a run that is rendered itself. */
+  /** How much later its rows are than its template's; undefined for a rendered run. */
   readonly movedBy?: Nanoseconds;
 }
 
@@ -60,11 +60,11 @@ export interface World {
   readonly strategy: string;
 }
 
-/** How the rendering of a world is followed and stopped. */
+/** Observes and stops the rendering of a world. */
 export interface RenderWatch {
   /** Stops the rendering; nothing of it is kept. */
   readonly signal?: AbortSignal;
-  /** Told now and then: the run being rendered, rows so far, and the share of the work that they are, above 0. */
+  /** Called now and then with the current run, rows so far, and the share of the work done, above 0. */
   readonly onProgress?: (run: RunRef, rows: number, share: number) => void;
 }
 
@@ -75,7 +75,7 @@ interface WorldRecord {
 
 /**
  * The world of these options, from the cache or rendered into it. Rendering happens aside and becomes visible by one
- * rename, so a killed one never counts; of two at once the first wins and both use its bytes.
+ * rename, so a killed one never counts; of two simultaneous ones the first wins and both use its bytes.
  */
 export async function openWorld(options: SimulatorOptions, watch: RenderWatch = {}): Promise<World> {
   const symbol = options.symbol ?? (options.bars === undefined ? "BTC-PERP" : symbolOf(options.bars));
@@ -209,8 +209,8 @@ function runPlan(
 }
 
 /**
- * The plan of a run that begins at an instant of the clock, beyond those that a world is rendered with: at most a day
- * long, on bars made for it, or on those of the file, moved to the instant.
+ * The plan of a run that begins at an instant of the clock, beyond those rendered with the world: at most a day long,
+ * on bars made for it, or the file's, moved to the instant.
  */
 export async function planOfBegunRun(
   options: SimulatorOptions,
@@ -265,7 +265,7 @@ function barsToGenerate(options: SimulatorOptions, seed: string, run: number): B
   });
 }
 
-/** What the bytes depend on, hashed; for a file of bars its content. */
+/** A hash of everything that the bytes depend on, including the contents of a file of bars. */
 async function worldKey(options: SimulatorOptions, symbol: string): Promise<string> {
   const { clock: _clock, cacheDir: _cacheDir, faults: _faults, bars, ...rest } = options;
   const { currencies, symbols, accounting, edge, transfers, fundingMs, bookFaults, ...common } = rest;
@@ -275,7 +275,7 @@ async function worldKey(options: SimulatorOptions, symbol: string): Promise<stri
     symbol,
     bars: bars === undefined ? "" : await hashOfFile(bars),
     renderVersion,
-    // a world without them has the key that it had before there were any
+    // a world without these options keeps its old key
     ...(currencies.length === 1 ? {} : { currencies }),
     ...(symbols === 1 ? {} : { symbols }),
     ...(accounting === "spot" ? {} : { accounting }),
@@ -303,7 +303,7 @@ async function hashOfFile(file: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** The record of a world whose files are all there in full length; else undefined, and it is rendered anew. */
+/** The record of a world whose files are all complete; otherwise undefined, and it is rendered again. */
 async function readWorld(folder: string, key: string): Promise<WorldRecord | undefined> {
   let record: WorldRecord;
   try {
@@ -330,7 +330,7 @@ async function renameUnlessThere(aside: string, folder: string): Promise<void> {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (code !== "ENOTEMPTY" && code !== "EEXIST")
       throw RunvaultError.from(thrown, { place: { file: folder } });
-    // another process was first, or what is there is torn and makes room for the new one
+    // another process was first, or an incomplete world makes room for the new one
     const there = await readWorld(folder, basename(folder));
     if (there !== undefined) return;
     await rm(folder, { recursive: true, force: true });
