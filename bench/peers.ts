@@ -60,7 +60,7 @@ async function storedIn(out: string): Promise<Stored> {
   }
 }
 
-/** One way over a gateway of its own; null where it failed. */
+/** One way over a gateway of its own; null if it failed. */
 async function run(name: string, world: readonly string[]): Promise<(Timed & Stored) | null> {
   await using gateway = await simulate(world);
   const out = join(folder, "out");

@@ -11,7 +11,7 @@ export interface Roapi extends AsyncDisposable {
   peakMb(): Promise<number>;
 }
 
-/** Starts roapi (`pip install roapi`) on one Parquet file, read anew for each request, as runvault does. */
+/** Starts roapi (`pip install roapi`) on one Parquet file, read again for each request, as runvault does. */
 export async function roapi(program: string, parquet: string): Promise<Roapi> {
   const [http, postgres] = [18_090, 18_091];
   const child = spawn(

@@ -19,7 +19,7 @@ export interface Gateway extends AsyncDisposable {
 /** Clock ticks that /proc counts a second by, on every Linux. */
 const ticksPerSecond = 100;
 
-/** Starts `runvault simulate` as a process of its own; its rendered world is kept and used again. */
+/** Starts `runvault simulate` as a separate process; its rendered world is kept and used again. */
 export async function simulate(options: readonly string[]): Promise<Gateway> {
   const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
   const cache = join(tmpdir(), "runvault-bench-cache");

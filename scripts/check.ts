@@ -17,7 +17,10 @@ const held: string[] = [];
 let isTesting = false;
 const failed: string[] = [];
 
-/** Runs a script of package.json; gives what it printed where `stdio` is "pipe", below its name and the seconds it took. */
+/**
+ * Runs a script of package.json; returns what it printed where `stdio` is "pipe", below its name and the seconds it
+ * took.
+ */
 async function run(name: string, stdio: "inherit" | "pipe"): Promise<string> {
   const startedMs = performance.now();
   const child = spawn(process.execPath, ["--run", name], { cwd: project, stdio: ["ignore", stdio, stdio] });

@@ -31,7 +31,7 @@ interface Entry {
 interface Package {
   readonly name: string;
   readonly version: string;
-  /** Undefined where the package names none. */
+  /** Undefined if the package names none. */
   readonly licence: string | undefined;
   readonly isTool: boolean;
 }

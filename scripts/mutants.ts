@@ -69,7 +69,7 @@ async function findAll(): Promise<void> {
   if (counts.survived > 0 || (positionals.length === 0 && tooFew)) process.exitCode = 1;
 }
 
-/** The project as it is here, committed or not, in a folder of its own. */
+/** The project as it is here, committed or not, in its own folder. */
 async function copyOfProject(): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), "runvault-mutant-"));
   // some tests start programs as another user
@@ -146,7 +146,7 @@ interface Report {
   }[];
 }
 
-/** Runs the tests that `which` selects, until one fails; undefined where none does. */
+/** Runs the tests that `which` selects, until one fails; undefined if none does. */
 async function firstFailure(
   root: string,
   ...which: readonly string[]

@@ -14,7 +14,7 @@ export interface Refusal {
 }
 
 /**
- * The tables of which nothing is proven, or not as of the latest attempt, as `incomplete`; null where all are. What was
+ * The tables of which nothing is proven, or not as of the latest attempt, as `incomplete`; null if all are. What was
  * never archived is told where it is missed. `need` begins the message, such as `figures need rows that are proven`.
  */
 export function refusalOf(shortfall: Shortfall, need: string): Refusal | null {

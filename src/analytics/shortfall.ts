@@ -21,7 +21,7 @@ interface LackingTable extends TableOfRun {
 
 /** A table of which readers show nothing. */
 export interface WithheldTable extends LackingTable {
-  /** Null where the run was archived without the table. */
+  /** Null if the run was archived without the table. */
   readonly state: TableState | null;
   /** Rows that nothing proves, which are shown where that is allowed. */
   readonly rows: number;
@@ -32,7 +32,7 @@ export interface BehindTable extends LackingTable {
   readonly state: TableState;
   /** Since when attempts have gone wrong. */
   readonly since: string;
-  /** Code of the latest one's error; null where rows were set aside, or the proof was weaker than required. */
+  /** Code of the latest one's error; null if rows were set aside, or the proof was weaker than required. */
   readonly error: string | null;
   /** The ts_event up to which it is proven, in nanoseconds; null unless that is OPEN. */
   readonly until: string | null;

@@ -7,7 +7,7 @@ export interface ReportTarget {
   readonly out: string;
   /** The folder of the charts' specs; null for none. */
   readonly specs: string | null;
-  /** Replaces what is there already. */
+  /** Replaces what exists already. */
   readonly force: boolean;
   /** A folder that is no place for files: that of the archive. */
   readonly outside: string;
@@ -35,7 +35,7 @@ export class ReportFiles implements AsyncDisposable {
     this.#page = this.#files.use(page);
   }
 
-  /** Throws `invalid_argument` where the page is there already and `force` is not set, and for what is no place for it. */
+  /** Throws `invalid_argument` if the page exists already and `force` is not set, and for what is no place for it. */
   static async open(target: ReportTarget): Promise<ReportFiles> {
     return new ReportFiles(target, await ExportFile.create(target.out, target));
   }

@@ -217,7 +217,7 @@ class SideBooks {
     return this.#sessions[fill]!;
   }
 
-  /** The fills of this series that come with a session, which have to be asked for in the order of the sessions. */
+  /** The fills of this series that come with a session, which must be asked for in the order of the sessions. */
   *fillsOf(session: number): Generator<number> {
     const fills = this.#side.trades?.fills;
     if (fills === undefined) return;

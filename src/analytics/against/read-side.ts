@@ -30,12 +30,12 @@ export interface EquitySeries extends AccountKey {
 /** What is compared of a run. */
 export interface RunSide {
   readonly run: RunRef;
-  /** Null where the archive has no fills of it. */
+  /** Null if the archive has no fills of it. */
   readonly trades: RunTrades | null;
   readonly series: readonly EquitySeries[];
   /** Decimals of the series' amounts. */
   readonly scale: number;
-  /** Money that moved, by the place in `series`; null where the archive has no events of it. */
+  /** Money that moved, by the place in `series`; null if the archive has no events of it. */
   readonly moves: MoveColumns | null;
   /** Why something is not there. */
   readonly lacking: {

@@ -85,7 +85,7 @@ class ColumnBuilder {
     }
   }
 
-  /** Appends a column of a chunk behind the `held` rows there are. Gives the bytes of its strings so far. */
+  /** Appends a column of a chunk behind the `held` rows there are. Returns the bytes of its strings so far. */
   append({ chunk, rows }: RowChunk, { first, count }: ColumnSpan, held: number): number {
     switch (this.#column.layout) {
       case "bytes":

@@ -20,9 +20,9 @@ export function wholeColumns(columns: readonly ResultColumn[]): ColumnSpan[] {
 
 /**
  * A select list that cuts the strings of long columns into pieces of twelve characters. Pieces of twelve bytes stand in
- * the vector itself, where longer strings have to be fetched one by one: that is five times slower. `longest` is what
- * `longestStringsSql` gave; it decides about speed only, for the pieces put together are
- * the string whatever its length and its characters.
+ * the vector itself, where longer strings must be fetched one by one: that is five times slower. `longest` is what
+ * `longestStringsSql` gave; it decides about speed only, for the pieces put together are the string whatever its length
+ * and its characters.
  */
 export function stringPieces(
   columns: readonly ResultColumn[],

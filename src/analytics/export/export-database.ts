@@ -22,9 +22,9 @@ const storageVersion = "v1.4.0";
 const smallBlocks = 16_384;
 
 /**
- * Writes a DuckDB database: the tables with their rows, or views of them, `<table>_f` with doubles where a table has exact
- * columns, and `runs`, one row a run; with analytics also the tables of trades and the macros. Gives each table's rows. The
- * file is closed and whole afterwards, without a log beside it.
+ * Writes a DuckDB database: the tables with their rows, or views of them, `<table>_f` with doubles where a table has
+ * exact columns, and `runs`, one row a run; with analytics also the tables of trades and the macros. Returns each
+ * table's rows. The file is closed and whole afterwards, without a log beside it.
  */
 export async function writeDatabase(
   session: ExportSession,

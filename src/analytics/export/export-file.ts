@@ -28,9 +28,9 @@ export class ExportFile implements AsyncDisposable {
   }
 
   /**
-   * Throws `invalid_argument` where the file is there already and `force` is not set, where it is in the folder
-   * `outside`, and for what is no file: a folder, a pipe, a device. A link is followed. A database's log counts for a
-   * file that is there, also where the database itself is gone.
+   * Throws `invalid_argument` if the file exists already and `force` is not set, where it is in the folder `outside`,
+   * and for what is not a file: a folder, a pipe, a device. A link is followed. A database's log counts for a file that
+   * is there, also where the database itself is gone.
    */
   static async create(
     named: string,
@@ -79,7 +79,7 @@ export class ExportFile implements AsyncDisposable {
     await writeAside(this, pieces);
   }
 
-  /** Has the disk keep what was written; gives its size. */
+  /** Has the disk keep what was written; returns its size. */
   async sync(): Promise<number> {
     return await storing(this.file, async () => {
       await syncFile(this.aside);
@@ -103,7 +103,7 @@ export class ExportFile implements AsyncDisposable {
 }
 
 interface PlaceOptions {
-  /** Replaces what is there already. */
+  /** Replaces what exists already. */
   readonly force: boolean;
   /** A folder that is no place for files. */
   readonly outside: string;
@@ -142,7 +142,7 @@ async function refuseInside(file: string, folder: string): Promise<void> {
     above = dirname(above);
   }
   const root = await realpath(folder).catch(() => null);
-  // what is no folder is told by whoever opens it
+  // what is not a folder is told by whoever opens it
   if (root === null) return;
   if (real !== root && !real?.startsWith(`${root}${sep}`)) return;
   throw new RunvaultError("invalid_argument", "--out is inside the archive", {

@@ -11,7 +11,7 @@ export const exportFormats = {
 } as const;
 export type ExportFormat = keyof typeof exportFormats;
 
-/** The form of a file by what its name ends with; null where that tells nothing. */
+/** The form of a file by what its name ends with; null if that tells nothing. */
 export function exportFormatOf(file: string): ExportFormat | null {
   return namedByEnding(file, exportFormats);
 }

@@ -14,8 +14,9 @@ import type { Column, Table } from "../../model/profile/table.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /**
- * A row as one line of NDJSON, with its end: the canonical line, as a gateway sends it. With doubles, exact columns
- * are JSON numbers, and null where there is no value. `extra` is SQL for the text of the member of that name, where rows have one.
+ * A row as one line of NDJSON, with its end: the canonical line, as a gateway sends it. With doubles, exact columns are
+ * JSON numbers, and null if there is no value. `extra` is SQL for the text of the member of that name, where rows have
+ * one.
  */
 export function ndjsonLineSql(table: Table, decimals: DecimalForm, extra?: string | undefined): string {
   if (decimals === "exact") return canonicalLineSql(table, "", "\n", extra);

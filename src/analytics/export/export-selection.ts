@@ -15,7 +15,7 @@ export interface ExportSelection extends TimeBounds {
   readonly decimals: DecimalForm;
 }
 
-/** Throws `invalid_argument` where a filter does not apply to one of the tables, as a gateway does. */
+/** Throws `invalid_argument` if a filter does not apply to one of the tables, as a gateway does. */
 export function refuseWrongFilters(tables: readonly Table[], selection: ExportSelection): void {
   for (const name of filterNames) {
     if (selection.filters[name] === undefined) continue;
@@ -27,7 +27,7 @@ export function refuseWrongFilters(tables: readonly Table[], selection: ExportSe
   }
 }
 
-/** The WHERE clause of a table, with a blank ahead; empty where every row is wanted. */
+/** The WHERE clause of a table, with a blank ahead; empty if every row is wanted. */
 export function selectionSql(table: Table, { filters, symbols, ...bounds }: ExportSelection): string {
   const where = whereSql(
     bounds,

@@ -40,7 +40,7 @@ export class ExportSession implements AsyncDisposable {
     this.selection = options.selection;
   }
 
-  /** Throws `archive_damaged` where a file of the tables is missing or not what was committed. */
+  /** Throws `archive_damaged` if a file of the tables is missing or not what was committed. */
   static async open(archive: QueryArchive, options: SessionOptions): Promise<ExportSession> {
     const views = await openViews(archive, options);
     try {
@@ -104,7 +104,7 @@ export class ExportSession implements AsyncDisposable {
   }
 
   /**
-   * The same rows out of `tables/`, as it is whenever they are read. Throws `incomplete` and `archive_damaged` where that
+   * The same rows out of `tables/`, as it is whenever they are read. Throws `incomplete` and `archive_damaged` if that
    * holds others now.
    */
   async linkedRowsSql(table: Table, runs: LinkedRuns): Promise<string> {

@@ -23,7 +23,7 @@ export interface ExportTarget {
   readonly format: ExportFormat;
   /** A file for one table and for a database, else a folder. */
   readonly out: string;
-  /** Replaces what is there already. */
+  /** Replaces what exists already. */
   readonly force: boolean;
   /** `run`: a file a table and run, in folders `TABLE/instance_id=…/run_id=…`; null: a file a table. */
   readonly partition: Partition | null;
@@ -58,7 +58,7 @@ interface Part {
 }
 
 /**
- * Writes tables to files. No file takes its place before all are written. Throws `invalid_argument` where one is there
+ * Writes tables to files. No file takes its place before all are written. Throws `invalid_argument` if one exists
  * already, storage errors where the disk does not take them.
  */
 export async function exportTables(
@@ -127,7 +127,7 @@ function seenName(id: string): string {
 }
 
 /**
- * Throws `invalid_argument` where a folder that readers take for a table as a whole holds files that are not of this
+ * Throws `invalid_argument` if a folder that readers take for a table as a whole holds files that are not of this
  * export.
  */
 async function refuseStrangers(out: string, tables: readonly Table[], parts: readonly Part[]): Promise<void> {
@@ -146,7 +146,7 @@ async function refuseStrangers(out: string, tables: readonly Table[], parts: rea
   }
 }
 
-/** Writes one table from front to back, in pieces. `write` gives false when nobody reads any more. Gives the rows. */
+/** Writes one table from front to back, in pieces. `write` gives false when nobody reads any more. Returns the rows. */
 export async function exportStream(
   session: ExportSession,
   table: Table,

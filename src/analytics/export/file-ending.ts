@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 
-/** The name whose ending, without its dot, a file's name has; null where it has none of them. */
+/** The name whose ending, without its dot, a file's name has; null if it has none of them. */
 export function namedByEnding<T extends string>(
   file: string,
   endings: Readonly<Record<T, string>>,

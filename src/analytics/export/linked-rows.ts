@@ -15,7 +15,7 @@ export type LinkedRuns = "named" | "all";
 
 /**
  * The rows of a table in `tables/`, as a relation whose rows are those of the moment at which it is read, of the runs
- * of these manifests alone: `runs` has to list them. Null where there are no files, of which a glob is an error.
+ * of these manifests alone: `runs` has to list them. Null if there are no files, of which a glob is an error.
  */
 export function linkedRows(
   { layout }: QueryArchive,

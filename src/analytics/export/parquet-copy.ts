@@ -26,8 +26,9 @@ export function parquetCopySql(
 }
 
 /**
- * The type that a column has to be cast to. DuckDB writes integers of 128 bits as doubles, milliseconds as another time,
- * and intervals without their microseconds, and says nothing of it. What Parquet or its readers lack goes as text.
+ * The type that a column has to be cast to. DuckDB writes integers of 128 bits as doubles, milliseconds as another
+ * time, and intervals without their microseconds, and says nothing about it. What Parquet or its readers lack goes as
+ * text.
  */
 function parquetType(type: DuckDBType): string {
   if (type instanceof DuckDBListType || type instanceof DuckDBArrayType)

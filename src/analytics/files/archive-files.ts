@@ -30,7 +30,7 @@ import { missingFile } from "./present-files.ts";
 import { refuseMixedTypes } from "./typed-parquet.ts";
 
 export interface ArchiveFilesOptions {
-  /** Gives what the latest attempts brought, proven or not, in place of what is proven. Default false. */
+  /** Returns what the latest attempts brought, proven or not, in place of what is proven. Default false. */
   readonly allowIncomplete?: boolean;
   /** Tells when the hour of a replaced file is over. Default: the machine's. */
   readonly clock?: () => Nanoseconds;

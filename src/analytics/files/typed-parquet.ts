@@ -24,7 +24,7 @@ export function byTypes(files: readonly CommittedParquet[]): TypedParquet[] {
   return groups;
 }
 
-/** Throws `incomplete` where the files of a table, or groups of them, are not all of one type. */
+/** Throws `incomplete` if the files of a table, or groups of them, are not all of one type. */
 export function refuseMixedTypes(
   table: TableName,
   files: readonly { readonly exactTypes: ExactTypes }[],

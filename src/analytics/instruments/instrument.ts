@@ -29,7 +29,7 @@ export interface Instrument {
   readonly currency: string;
   readonly multiplier: Exact;
   readonly kind: ContractKind;
-  /** Null where the run has no bars of it. */
+  /** Null if the run has no bars of it. */
   readonly bars: BarSource | null;
 }
 

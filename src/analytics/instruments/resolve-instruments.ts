@@ -19,7 +19,7 @@ export interface RunInstruments {
  * What a run's instruments are: what the first entry of the file says that matches a symbol and its venue, and
  * otherwise linear, multiplier 1, the only currency of the equity rows, the only bars of the same symbol. Venues of a
  * symbol for which the same holds are one instrument; where the file tells them apart they are several. Throws
- * `invalid_argument` where anything is not clear, with the rows and the key to set.
+ * `invalid_argument` if anything is not clear, with the rows and the key to set.
  */
 export function resolveInstruments(facts: RunFacts, file: InstrumentsFile | null): RunInstruments {
   const found = new Map<string, { instrument: Instrument; source: string }>();
@@ -62,7 +62,7 @@ export function resolveInstruments(facts: RunFacts, file: InstrumentsFile | null
 
 /**
  * The bars of a symbol that no fill need be of: the only ones, or those that the first entry of the file names whose
- * symbol matches, whatever its venue. Null where there are none; throws `invalid_argument` where that is not clear.
+ * symbol matches, whatever its venue. Null if there are none; throws `invalid_argument` where that is not clear.
  */
 export function barsOfSymbol(
   facts: Pick<RunFacts, "run" | "bars">,

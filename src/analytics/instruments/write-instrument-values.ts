@@ -10,7 +10,7 @@ import { readRunFacts } from "./run-facts.ts";
 
 /**
  * Has the macro `instrument_values` give what a file of instruments says of the markets of a run's orders, fills and
- * factors; the views have to show that run alone. Throws `invalid_argument` where it is not clear what they are.
+ * factors; the views have to show that run alone. Throws `invalid_argument` if it is not clear what they are.
  */
 export async function writeInstrumentValues(
   connection: DuckDBConnection,

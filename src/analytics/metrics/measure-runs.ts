@@ -42,10 +42,10 @@ export interface MeasureOptions extends MetricsOptions {
 
 /**
  * The figures of runs. DuckDB has one thread, so that sums of doubles come in one order and the same archive gives the
- * same document. Throws `incomplete` where a table that they need is not proven and that is not allowed, unless
+ * same document. Throws `incomplete` if a table that they need is not proven and that is not allowed, unless
  * `onRefused` is told and some section stands; and `invalid_argument` where the benchmark or the instruments file does
- * not fit a run. Where it is not clear without such a file what the instruments are, or from the rows whose a deposit is,
- * the sections that need it say so.
+ * not fit a run. Where it is not clear without such a file what the instruments are, or from the rows whose a deposit
+ * is, the sections that need it say so.
  */
 export async function measureRuns(
   archive: QueryArchive,
@@ -183,7 +183,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Throws `NothingToSay` where it is not clear what the instruments are, unless a file was given that should say it. */
+/** Throws `NothingToSay` if it is not clear what the instruments are, unless a file was given that should say it. */
 async function tradesOf({ views, exactTypes, run, manifest, options }: MeasuredRun): Promise<RunTrades> {
   const { instruments, group, fillOrder } = options;
   try {
@@ -202,14 +202,14 @@ async function tradesOf({ views, exactTypes, run, manifest, options }: MeasuredR
   }
 }
 
-/** Why there is nothing of a table; null where there may be rows. */
+/** Why there is nothing of a table; null if there may be rows. */
 function absenceOf(manifest: Manifest, table: TableName): string | null {
   const state = manifest.tables[table]?.state;
   if (state === undefined) return `${table} was never archived for this run`;
   return state === "ABSENT" ? `the gateway keeps no ${table} of this run` : null;
 }
 
-/** That a section's rows are not proven; null where they are. */
+/** That a section's rows are not proven; null if they are. */
 function unprovenOf(
   section: Section,
   options: MetricsOptions,

@@ -3,9 +3,9 @@ import { unlessUnclear } from "../section/macro-rows.ts";
 import type { MeasuredRun } from "../section/section.ts";
 
 /**
- * Has the macros sample a run's equity once for all that is read meanwhile, and not anew for each of them. Dispose it
- * before anything of other options, of another run, or of views in the place of the run's own is asked. Throws
- * `NothingToSay` where the rows leave open what the series is.
+ * Has the macros sample a run's equity once for all that is read meanwhile, and not again for each of them. Dispose it
+ * before anything of other options, of another run, or of views instead of the run's own is asked. Throws
+ * `NothingToSay` if the rows leave open what the series is.
  */
 export async function samplePoints({ connection, run, options }: MeasuredRun): Promise<AsyncDisposable> {
   const { base, session, fill } = options;

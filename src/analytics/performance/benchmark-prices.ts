@@ -34,8 +34,8 @@ export async function writeBenchmark(
 
 /**
  * The bars of a benchmark that is a symbol: the only ones of it, or those that the first entry of the instruments file
- * names that matches it, whatever its venue. Null where it is none. Throws `invalid_argument` where the run has none of
- * that symbol, or several of which none is named.
+ * names that matches it, whatever its venue. Null if it is none. Throws `invalid_argument` if the run has none of that
+ * symbol, or several of which none is named.
  */
 export async function benchmarkBars(
   connection: DuckDBConnection,
@@ -70,7 +70,7 @@ export function benchmarkArguments({ benchmarkBars: source }: MeasuredRun): Read
 /** Seconds and milliseconds that are taken for nanoseconds are before it. */
 const year1971 = 31_536_000_000_000_000n;
 
-/** Throws `invalid_argument` where no period of a run that has returns lies within the benchmark's prices. */
+/** Throws `invalid_argument` if no period of a run that has returns lies within the benchmark's prices. */
 export async function requireOverlap(measured: MeasuredRun): Promise<void> {
   const { run, options } = measured;
   const { benchmark } = options;

@@ -36,7 +36,7 @@ export interface ViewOptions {
 
 /**
  * An in-memory DuckDB with the views of an archive, which show the generation that was committed when it was opened.
- * Their rows have to be asked for, table by table, so that a file counts for no other table than its own.
+ * Their rows must be asked for, table by table, so that a file counts for no other table than its own.
  */
 export interface OpenViews extends AsyncDisposable {
   readonly connection: DuckDBConnection;
@@ -45,7 +45,7 @@ export interface OpenViews extends AsyncDisposable {
   readonly files: readonly string[];
   /**
    * Has the views of these tables show their rows, once every file of theirs is seen to be what was committed. Throws
-   * `archive_damaged` where one is not; the other tables can be shown all the same.
+   * `archive_damaged` if one is not; the other tables can be shown all the same.
    */
   show(names: Iterable<TableName>, signal?: AbortSignal): Promise<void>;
   /** The runs of which the view of a table shows files, in the order of its rows. */

@@ -56,7 +56,7 @@ export function asQueryError(error: unknown, files: readonly string[]): Runvault
   }
 }
 
-/** An error of a statement that ran with a line of ours ahead of it, by the statement's own lines. */
+/** An error of a statement that ran with a line of ours before it, by the statement's own lines. */
 export function inOwnLines(error: RunvaultError): RunvaultError {
   const message = error.message.replace(/^LINE (\d+):/m, (_, line) => `LINE ${Number(line) - 1}:`);
   if (message === error.message) return error;
@@ -69,8 +69,8 @@ const mostMessage = 2_000;
 const damagedKinds: ReadonlySet<string> = new Set(["Invalid", "Serialization"]);
 
 /**
- * What went wrong with the disk, not with the archive; null where it is neither. A committed file that cannot be read
- * is the archive's damage, unless the disk or its permissions are why.
+ * What went wrong with the disk, not with the archive; null if it is neither. A committed file that cannot be read is
+ * the archive's damage, unless the disk or its permissions are why.
  */
 function storageError(error: unknown, namesFile: boolean): RunvaultError | null {
   const { code, message, cause } = duckDBError(error, "the query failed");

@@ -71,7 +71,7 @@ function doubleViewSql(table: Table): string[] {
 
 function tableSql(table: Table, types: ExactTypes, groups: readonly TypedParquet[]): string {
   const typed = ({ exactTypes }: TypedParquet, column: Column) => {
-    // files that were made ahead of the column `extra` have none
+    // files that were made before the column `extra` have none
     const isThere = column.name !== extraName || hasExtraColumn(exactTypes);
     return `CAST(${isThere ? identifier(column.name) : "NULL"} AS ${columnType(column, types)})`;
   };

@@ -41,7 +41,7 @@ export interface ResultColumn {
 /** The rows of one answer, read once. */
 export interface QueryResult {
   readonly columns: readonly ResultColumn[];
-  /** Where the tables that the statement names show less than all; null where it names none. */
+  /** Where the tables that the statement names show less than all; null if it names none. */
   readonly shortfall: Shortfall | null;
   /**
    * Rows in batches, as they are computed, in bounded memory. Ends only when the answer is whole; throws
@@ -50,7 +50,10 @@ export interface QueryResult {
   batches(): AsyncIterable<readonly (readonly DuckDBValue[])[]>;
   /** The same as DuckDB holds them: for what must not become objects. Their columns are the first of a chunk's. */
   chunks(): AsyncIterable<RowChunk>;
-  /** The rows as a Parquet file, which is not there yet; it has to be the one named at the opening. Gives their number. */
+  /**
+   * The rows as a Parquet file, which is not there yet; it has to be the one named at the opening. Returns their
+   * number.
+   */
   writeParquet(file: string): Promise<number>;
   /** The rows that were read so far. */
   readonly rows: number;
@@ -59,7 +62,7 @@ export interface QueryResult {
 /** Views over an archive's committed files, and SQL over them that can only read. */
 export interface Query extends AsyncDisposable {
   /**
-   * Runs one SELECT, or an EXPLAIN of one. Throws `query_invalid` with DuckDB's message, and `archive_damaged` where a
+   * Runs one SELECT, or an EXPLAIN of one. Throws `query_invalid` with DuckDB's message, and `archive_damaged` if a
    * committed file of a table that it names is missing or not what was committed. One at a time. A statement that calls
    * a macro of the analytics runs in one thread: with more, sums of doubles come in another order every time.
    */

@@ -94,7 +94,7 @@ async function readSelect(connection: DuckDBConnection, sql: string): Promise<Om
 
 /** The text of the one statement without semicolons around it. */
 async function withoutEnd(connection: DuckDBConnection, sql: string, tree: unknown): Promise<string> {
-  // empty statements ahead of it, which blanks take the place of
+  // empty statements before it, which blanks take the place of
   let ahead = 0;
   let hasBegun = false;
   for (const { index, kind } of sqlParts(sql)) {
@@ -112,7 +112,9 @@ async function withoutEnd(connection: DuckDBConnection, sql: string, tree: unkno
   return blanked(sql.slice(0, ahead)) + sql.slice(ahead).trimEnd();
 }
 
-/** The archive's tables among the names in a statement. A name that a WITH defines counts too, though it is no table. */
+/**
+ * The archive's tables among the names in a statement. A name that a WITH defines counts too, though it is not a table.
+ */
 function tablesIn(tree: unknown): TableName[] {
   const named = new Set<string>();
   const look = (node: unknown) => {
@@ -165,7 +167,7 @@ async function fitsParentheses(connection: DuckDBConnection, sql: string, tree: 
   return !alone.error && JSON.stringify(alone.statements) === JSON.stringify(tree);
 }
 
-/** The parser's tree of a SELECT. Throws `query_invalid` where the text is none. */
+/** The parser's tree of a SELECT. Throws `query_invalid` if the text is none. */
 async function parse(connection: DuckDBConnection, sql: string): Promise<unknown> {
   if (sql.trim() === "") throw new RunvaultError("query_invalid", "the query is empty", { hint });
   const answer = await parseTree(connection, sql);
@@ -199,7 +201,7 @@ interface ParseAnswer {
   readonly error: boolean;
   readonly error_type?: string;
   readonly error_message?: string;
-  /** Bytes ahead of the place, in digits. */
+  /** Bytes before the place, in digits. */
   readonly position?: string;
   readonly statements?: readonly unknown[];
 }
@@ -234,7 +236,7 @@ async function count(connection: DuckDBConnection, sql: string): Promise<number>
   }
 }
 
-/** Throws `query_invalid` where a statement calls what acts. Adds the macros that it calls. */
+/** Throws `query_invalid` if a statement calls what acts. Adds the macros that it calls. */
 function refuseActing(node: unknown, macros: Set<MacroName>): void {
   if (Array.isArray(node)) {
     for (const part of node) refuseActing(part, macros);

@@ -11,7 +11,7 @@ export interface Place {
 
 /** A place from which on a series of points is off by an amount. */
 export interface Off extends Place {
-  /** The instant of the point before it of the same series; null where there is none. */
+  /** The instant of the point before it of the same series; null if there is none. */
   readonly before: bigint | null;
   readonly amount: bigint;
   readonly what: string;

@@ -387,7 +387,7 @@ const mostRows = 12;
 interface Around {
   readonly points: EquityPoints;
   readonly moves: MoveColumns;
-  /** Null where only the points were read. */
+  /** Null if only the points were read. */
   readonly read: Pick<Read, "fills" | "keys"> | null;
   readonly scale: number;
   readonly sumOnly: boolean;

@@ -240,7 +240,7 @@ interface Instant {
 interface OrderFacts {
   readonly quantityScale: number;
   readonly priceScale: number;
-  /** When the run began; null where nobody says. */
+  /** When the run began; null if nobody says. */
   readonly started: bigint | null;
   /** Fills, by their seqs, whose trade another has. */
   readonly doubles: ReadonlySet<bigint>;

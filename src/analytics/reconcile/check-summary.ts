@@ -180,7 +180,7 @@ function signedExact(text: string): Exact {
   return { value: -value, scale };
 }
 
-/** The first and the last point of the account and currency that the summary is of; null where there is none. */
+/** The first and the last point of the account and currency that the summary is of; null if there is none. */
 async function endsOf(
   { connection, showOnly, run }: BooksSource,
   { keys }: EquityPoints,

@@ -3,7 +3,7 @@ import type { BooksSource } from "./books-source.ts";
 import { type BooksOptions, checkBooks } from "./check-books.ts";
 
 /**
- * The order of a run's fills in which its books balance, or come nearest to it. Null where that cannot be told: for want
+ * The order of a run's fills in which its books balance, or come nearest to it. Null if that cannot be told: for want
  * of rows, or because no fills share an instant, so that all orders are the same.
  */
 export async function findFillOrder(

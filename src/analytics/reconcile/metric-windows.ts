@@ -5,9 +5,8 @@ const dayNs = 86_400_000_000_000n;
 
 /**
  * The instant at which the window of a row that ends at `end` begins. Null for `run`, which begins with it; `day` and
- * `week` are so long; `month` and `year`
- * those of the calendar, in UTC; a time with its unit, such as `7d` or `12h`. Undefined for a word that says nothing of a
- * window.
+ * `week` are so long; `month` and `year` those of the calendar, in UTC; a time with its unit, such as `7d` or `12h`.
+ * Undefined for a word that says nothing about a window.
  */
 export function windowBegin(window: string, end: bigint): bigint | null | undefined {
   switch (window) {
@@ -38,7 +37,7 @@ export function windowBegin(window: string, end: bigint): bigint | null | undefi
 export interface MetricWindow {
   /** Index in the keys of the points. */
   readonly key: number;
-  /** Null where it begins with the run. */
+  /** Null if it begins with the run. */
   readonly from: bigint | null;
   readonly to: bigint;
 }

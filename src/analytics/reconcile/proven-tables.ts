@@ -24,7 +24,7 @@ export async function manifestOf(archive: Archive, run: RunRef): Promise<Manifes
   });
 }
 
-/** Why a table's rows cannot be relied on; null where they can. */
+/** Why a table's rows cannot be relied on; null if they can. */
 export function whyLacking({ tables }: Manifest, table: TableName): string | null {
   const entry = tables[table];
   if (entry === undefined) return `${table} was not archived`;

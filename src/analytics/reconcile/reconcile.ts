@@ -34,8 +34,8 @@ export const reconciledTables = [
 
 /**
  * Reconciles runs of an archive: what the gateway reported against the rows that it reported it by. Throws
- * `run_not_found` for a run that the archive does not have, `incomplete` where a table of one is not proven, and what
- * the resolving of instruments throws.
+ * `run_not_found` for a run that the archive does not have, `incomplete` if a table of one is not proven, and what the
+ * resolving of instruments throws.
  */
 export async function reconcile(
   archive: Archive,

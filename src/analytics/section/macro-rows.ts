@@ -11,8 +11,8 @@ export type MacroRow = Readonly<Record<string, unknown>>;
 
 /**
  * Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`;
- * `rest` is what follows FROM, such as a WHERE, so that no more rows come over than are wanted. Throws `NothingToSay` where
- * the rows leave open what the series is.
+ * `rest` is what follows FROM, such as a WHERE, so that no more rows come over than are wanted. Throws `NothingToSay`
+ * if the rows leave open what the series is.
  */
 export async function macroRows(
   { connection, run, options }: MeasuredRun,
@@ -41,7 +41,7 @@ export async function macroRows(
   return isTotal ? [...own, ...(await overTotal(connection, read))] : own;
 }
 
-/** Does something with macros. Throws `NothingToSay` where they say that the rows are not clear. */
+/** Does something with macros. Throws `NothingToSay` if they say that the rows are not clear. */
 export async function unlessUnclear<T>(body: () => Promise<T>): Promise<T> {
   try {
     return await body();

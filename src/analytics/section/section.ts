@@ -17,7 +17,7 @@ export interface MeasuredRun {
   readonly connection: DuckDBConnection;
   readonly exactTypes: (table: TableName) => ExactTypes;
   readonly options: MetricsOptions;
-  /** The bars that it is compared with; null where that is no symbol. */
+  /** The bars that it is compared with; null if that is no symbol. */
   readonly benchmarkBars: BarSource | null;
   /** Its fills as trades, read once however often they are asked for. Throws what `readRunTrades` throws. */
   trades(): Promise<RunTrades>;

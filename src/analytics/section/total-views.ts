@@ -66,7 +66,7 @@ export async function createTotalViews(connection: DuckDBConnection, rates: Rate
     GROUP BY ALL`);
 }
 
-/** Runs what reads the series with those of `createTotalViews` in the place of the run's own. */
+/** Runs what reads the series with those of `createTotalViews` instead of the run's own. */
 export async function overTotal<T>(connection: DuckDBConnection, read: () => Promise<T>): Promise<T> {
   await connection.run("SET search_path = 'total,main'");
   try {

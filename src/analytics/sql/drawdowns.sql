@@ -11,7 +11,7 @@ WITH high AS (
 ),
 spells AS (
   SELECT h.*,
-    -- no count with a filter, which DuckDB counts anew for each row
+    -- no count with a filter, which DuckDB counts again for each row
     sum(CASE WHEN h.wealth >= h.top THEN 1 ELSE 0 END) OVER (PARTITION BY h.series ORDER BY h.i) AS spell
   FROM high h
 ),

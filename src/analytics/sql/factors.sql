@@ -380,7 +380,7 @@ centred AS (
     AND (r.symbol IS NULL OR (f.symbol = r.symbol AND f.venue = r.venue))
   WHERE abs(f.value) < 1e70
 ),
--- apart, as they are undefined where no value differs from another, and beyond doubles where values are too large
+-- apart, as they are undefined if no value differs from another, and beyond doubles where values are too large
 shapes AS (
   SELECT c.portfolio, c.factor, c.symbol, c.venue, stddev_samp(c.value) AS deviation, skewness(c.value) AS g1,
     kurtosis(c.value) AS g2

@@ -211,7 +211,7 @@ ordered AS MATERIALIZED (
     row_number() OVER w - 1 AS i,
     lag(d.ts) OVER w AS begins,
     lag(d.value) OVER w AS before,
-    -- how many flows and base points lie before it; a count with a filter is counted anew for each row
+    -- how many flows and base points lie before it; a count with a filter is counted again for each row
     sum(CASE WHEN d.is_base OR d.flow <> 0 THEN 1 ELSE 0 END) OVER (
       w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS behind
   FROM points d

@@ -12,13 +12,13 @@ export interface BarColumns {
   readonly count: number;
   /** UNIX nanoseconds. */
   readonly close: { readonly ts: BigInt64Array; readonly price: ExactValues };
-  /** The lowest and the highest price of the bars that lie whole between two instants; null where none does. */
+  /** The lowest and the highest price of the bars that lie whole between two instants; null if none does. */
   within(from: Nanoseconds, to: Nanoseconds): { readonly low: bigint; readonly high: bigint } | null;
 }
 
 /**
- * Reads bars from the view `bars`, which has to show one run alone. A bar without a low, a high or a close says nothing of
- * prices and is left out.
+ * Reads bars from the view `bars`, which has to show one run alone. A bar without a low, a high or a close says nothing
+ * about prices and is left out.
  */
 export async function readBars(
   connection: DuckDBConnection,
@@ -65,8 +65,8 @@ export async function readBars(
 }
 
 /**
- * Gives the first bar that opens at an instant or later. Where all are as long as each other, as they mostly are, it holds
- * no column of when they open.
+ * Returns the first bar that opens at an instant or later. Where all are as long as each other, as they mostly are, it
+ * holds no column of when they open.
  */
 function openings(opened: BigInt64Array, closed: BigInt64Array): (from: Nanoseconds) => number {
   const length = opened.length === 0 ? 0n : closed[0]! - opened[0]!;

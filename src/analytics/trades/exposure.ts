@@ -116,7 +116,7 @@ function firstAfter(column: BigInt64Array, value: bigint, start: number): number
   return from;
 }
 
-/** The exposure of these positions between two instants; null where no time lies between them. */
+/** The exposure of these positions between two instants; null if no time lies between them. */
 export function exposureOf(
   trades: RunTrades,
   positions: ReadonlySet<number>,

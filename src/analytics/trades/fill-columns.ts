@@ -28,7 +28,7 @@ export interface FillColumns {
   readonly venue: Int32Array;
   /** Index in `feeCurrencies`. */
   readonly feeCurrency: Int32Array;
-  /** Index in `orders`; null where nobody asked. */
+  /** Index in `orders`; null if nobody asked. */
   readonly order: Int32Array | null;
   readonly positions: readonly PositionKey[];
   readonly venues: readonly string[];

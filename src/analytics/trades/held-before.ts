@@ -10,7 +10,7 @@ export interface HeldBefore {
 }
 
 /**
- * The portfolios whose first equity row, ahead of all of their fills, has a position: what opened it is in no fill, so
+ * The portfolios whose first equity row, before all of their fills, has a position: what opened it is in no fill, so
  * their trades begin from a position that nobody knows. The views `equity` and `fills` have to show one run alone.
  */
 export async function readHeldBefore(connection: DuckDBConnection): Promise<readonly HeldBefore[]> {

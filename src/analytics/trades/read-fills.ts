@@ -117,7 +117,7 @@ export async function readFills(connection: DuckDBConnection, reading: FillReadi
   };
 }
 
-/** The number of fills. Throws `malformed_row` where one is not as the interface has it. */
+/** The number of fills. Throws `malformed_row` if one is not as the interface has it. */
 async function countFills(connection: DuckDBConnection, run: RunRef): Promise<number> {
   const faults = [
     ["price", "price IS NULL"],

@@ -41,7 +41,7 @@ export interface RunTrades {
 
 /**
  * Reads what a run's trades are told from; the views have to show `tradedTables`. While it reads, and afterwards, these
- * show this run alone: `showAll` undoes it. `exactTypes` gives the archive's. Throws `invalid_argument` where it is not
+ * show this run alone: `showAll` undoes it. `exactTypes` gives the archive's. Throws `invalid_argument` if it is not
  * clear what the run's instruments are, and `malformed_row` for fills that are none.
  */
 export async function readRunTrades(

@@ -101,7 +101,7 @@ export class Trade {
     this.#reach(mark.price);
   }
 
-  /** Profit less fees, in money; null where the fees are in another currency than the profit. */
+  /** Profit less fees, in money; null if the fees are in another currency than the profit. */
   get net(): bigint | null {
     return netOf(this.#fills, this, this.gross);
   }
@@ -176,7 +176,7 @@ export interface Fees {
   readonly feeCurrency: number;
 }
 
-/** A profit less fees, in money; null where the fees are in another currency than the profit. */
+/** A profit less fees, in money; null if the fees are in another currency than the profit. */
 export function netOf(
   fills: FillColumns,
   { position, fees, feeCurrency }: Fees,

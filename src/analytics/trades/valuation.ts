@@ -73,7 +73,7 @@ export function doubleValuationOf(
   };
 }
 
-/** The price at which a quantity, which is not zero, is worth so much: rounded half-even; null where none is. */
+/** The price at which a quantity, which is not zero, is worth so much: rounded half-even; null if none is. */
 export function priceAt(
   { multiplier, kind }: Instrument,
   scales: Scales,

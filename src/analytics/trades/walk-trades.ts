@@ -33,7 +33,7 @@ export interface FinalPosition {
 
 export interface Walk {
   readonly fills: FillColumns;
-  /** The bars of a position's instrument; null where there are none. */
+  /** The bars of a position's instrument; null if there are none. */
   barsOf(position: number): BarColumns | null;
   readonly grouping: Grouping;
   /** Told of each trade once it is over, in the order in which they are closed, and then of what is open at the end. */
@@ -43,8 +43,8 @@ export interface Walk {
 }
 
 /**
- * The one pass over a run's fills: every position by first in, first out and by average cost, in exact integers. Gives
- * the positions at the end, in the order of their keys. Holds the open lots, and the trades that are not over.
+ * The one pass over a run's fills: every position by first in, first out and by average cost, in exact integers.
+ * Returns the positions at the end, in the order of their keys. Holds the open lots, and the trades that are not over.
  */
 export function walkTrades(walk: Walk): readonly FinalPosition[] {
   const { fills } = walk;

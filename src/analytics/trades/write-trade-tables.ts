@@ -48,7 +48,7 @@ export async function writeTradeTables(
 
 /**
  * Copies what `writeTradeTables` made into a database that is attached, as tables of their own that need nothing of the
- * archive. Trades are made ahead of that, while the archive's own database is the one in use.
+ * archive. Trades are made before that, while the archive's own database is the one in use.
  */
 export async function copyTradeTables(
   connection: DuckDBConnection,

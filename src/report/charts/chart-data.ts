@@ -42,7 +42,7 @@ export interface Drawdown {
   /** UNIX milliseconds. */
   readonly peak: number;
   readonly trough: number;
-  /** Null where it lasts to the end. */
+  /** Null if it lasts to the end. */
   readonly recovery: number | null;
   /** A ratio, below zero. */
   readonly depth: number;
@@ -57,7 +57,7 @@ export interface ReturnsData extends Noted {
 
 export interface ReturnsRun extends OfRun {
   readonly returns: Float64Array;
-  /** As returns, below zero; null where there is none. `level` is the share of returns below: 0.05. */
+  /** As returns, below zero; null if there is none. `level` is the share of returns below: 0.05. */
   readonly valueAtRisk: {
     readonly level: number;
     readonly historical: number | null;
@@ -144,7 +144,7 @@ export interface SlippageGroup {
   readonly type: string;
   /** What it is measured against: `arrival`, `bar`, `mid`. */
   readonly reference: string;
-  /** A cost above zero; null where there is no reference. */
+  /** A cost above zero; null if there is no reference. */
   readonly basisPoints: number | null;
   readonly fills: number;
 }
@@ -192,9 +192,9 @@ export interface InformationFactor {
   readonly horizons: readonly {
     /** In bars. */
     readonly horizon: number;
-    /** Null where there is none. */
+    /** Null if there is none. */
     readonly ic: number | null;
-    /** Standard error; null where there is none. */
+    /** Standard error; null if there is none. */
     readonly error: number | null;
     /** Of how many values or instants. */
     readonly n: number;
@@ -213,7 +213,7 @@ export interface QuantilesFactor {
   readonly quantiles: readonly {
     /** From 1, the lowest values of the factor. */
     readonly quantile: number;
-    /** Mean forward return, a ratio; null where there is none. */
+    /** Mean forward return, a ratio; null if there is none. */
     readonly mean: number | null;
     readonly n: number;
   }[];

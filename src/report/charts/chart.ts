@@ -11,7 +11,7 @@ export interface Chart {
   readonly spec: TopLevelSpec;
   /** An `<svg>` element of 980 px. Its colours are the page's CSS variables, and it has no ids. */
   readonly wide: string;
-  /** The same at 330 px, drawn anew and not scaled: its text is as large. */
+  /** The same at 330 px, drawn again and not scaled: its text is as large. */
   readonly narrow: string;
   /** The figures behind the drawing, as text for people. */
   readonly numbers: ChartNumbers;
@@ -21,7 +21,7 @@ export interface ChartNumbers {
   readonly columns: readonly string[];
   /** As many cells a row as there are columns; some sixty rows at most. */
   readonly rows: readonly (readonly string[])[];
-  /** What was left out: `60 of 45,031 points`; empty where nothing was. */
+  /** What was left out: `60 of 45,031 points`; empty if nothing was. */
   readonly note: string;
 }
 

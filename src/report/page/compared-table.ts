@@ -5,7 +5,7 @@ import { type Html, type HtmlValue, html, nothing } from "./html.ts";
 export interface ComparedRow {
   /** What the row is of: rows of the same stand together, and it is shown at the first of them. */
   readonly key: string;
-  /** Which of its figures; empty where there is one alone. */
+  /** Which of its figures; empty if there is one alone. */
   readonly name: string;
   readonly cells: readonly HtmlValue[];
 }

@@ -33,7 +33,7 @@ export function figureCell(name: string, figure: Figure): Html {
   return html`<span class="${value > 0 ? "gain" : "loss"}">${text}</span>`;
 }
 
-/** Why figures are `n/a`, a line a reason; nothing where all are known. */
+/** Why figures are `n/a`, a line a reason; nothing if all are known. */
 export function reasonsOf(
   figures: readonly { readonly name: string; readonly of: string; readonly figure: Figure }[],
 ): readonly string[] {

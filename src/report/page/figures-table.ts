@@ -10,7 +10,7 @@ export type Figures = Readonly<Record<string, Figure>>;
 /** A run, or a part of one, whose figures stand below each other. */
 export interface FiguresColumn {
   readonly title: HtmlValue;
-  /** The same for a sentence; empty where there is one column alone. */
+  /** The same for a sentence; empty if there is one column alone. */
   readonly name: string;
   readonly figures: Figures;
 }

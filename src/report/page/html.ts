@@ -23,7 +23,7 @@ export class Html {
 export type HtmlValue = string | number | bigint | Html | readonly HtmlValue[];
 
 /**
- * HTML from a template. Whatever stands in `${}` and is no `Html` is text: escaped, so that it is shown as it is, within
+ * HTML from a template. Whatever stands in `${}` and is no `Html` is text: escaped, so it is shown as it is, within
  * elements and within attributes in double quotes alike, and characters that hide or turn text are shown as escapes.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {

@@ -10,7 +10,7 @@ export type PreviousRun = { readonly told: MetricsRun } | { readonly reason: str
 
 /**
  * The figures of the run of the same instance that started last before this one; where they cannot be computed, why;
- * null where the archive has no such run.
+ * null if the archive has no such run.
  */
 export async function previousRun(
   archive: Archive,

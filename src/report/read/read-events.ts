@@ -7,7 +7,7 @@ export interface ToldEvent {
   readonly kind: string;
   readonly severity: string;
   readonly message: string;
-  /** With its currency; empty where no money moved. */
+  /** With its currency; empty if no money moved. */
   readonly amount: string;
 }
 

@@ -34,7 +34,7 @@ export async function readRolling(run: MeasuredRun, window: number): Promise<rea
   });
 }
 
-/** The window where none was asked for: a quarter of a year of days, less for shorter runs; null where it says nothing. */
+/** The window where none was asked for: a quarter of a year of days, less for shorter runs; null if it says nothing. */
 export function usualWindow(returns: number): number | null {
   if (returns >= 252) return 63;
   const third = Math.floor(returns / 3);

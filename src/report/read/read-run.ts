@@ -11,7 +11,7 @@ import { readTrades, type TradesRead } from "./read-trades.ts";
 export interface RunRead {
   readonly manifest: Manifest;
   readonly curves: readonly Curve[];
-  /** Returns of a rolling window; null where the run has too few for any. */
+  /** Returns of a rolling window; null if the run has too few for any. */
   readonly window: number | null;
   readonly rolling: readonly RollingRead[];
   readonly trades: readonly TradesRead[];

@@ -77,7 +77,7 @@ export function partsTable(caption: string, head: string, runs: readonly RunPart
   return folded(caption, rows.length, html`${table}${reasons([...left, ...told])}`);
 }
 
-/** A figure of a part as a number; null where there is none. */
+/** A figure of a part as a number; null if there is none. */
 export function numberOf({ figures }: Part, name: string): number | null {
   const value = figures[name]?.value ?? null;
   return value === null ? null : Number(value);

@@ -78,7 +78,7 @@ export function isSameKey(a: SeriesKey, b: SeriesKey): boolean {
   return a.account === b.account && a.portfolio === b.portfolio && a.currency === b.currency;
 }
 
-/** A section of a run's figures; undefined where the options did not ask for it. */
+/** A section of a run's figures; undefined if the options did not ask for it. */
 export function sectionOf(told: MetricsRun, name: string): MetricsSection | undefined {
   return told.sections.find((section) => section.name === name);
 }

@@ -130,7 +130,7 @@ const proofWords: Readonly<Record<(typeof proofs)[number], string>> = {
   hashed: "the gateway's row checksums match",
 };
 
-/** The weakest of what proves the tables of a run; null where none has any. */
+/** The weakest of what proves the tables of a run; null if none has any. */
 export function weakestProof({ tables }: Manifest): (typeof proofs)[number] | null {
   const found = Object.values(tables).flatMap((table) => table.proven?.certificate?.proof ?? []);
   return proofs.find((proof) => found.includes(proof)) ?? null;

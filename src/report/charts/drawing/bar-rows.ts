@@ -23,7 +23,7 @@ export interface BarGroup {
 }
 
 export interface BarPanel {
-  /** Stands above its bars; null where there is no other panel to tell it from. */
+  /** Stands above its bars; null if there is no other panel to tell it from. */
   readonly heading: string | null;
   readonly groups: readonly BarGroup[];
 }

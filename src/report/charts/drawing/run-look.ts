@@ -46,7 +46,7 @@ export function runPrefix({ label }: OfRun, isOne: boolean): string {
   return isOne ? "" : `${label} `;
 }
 
-/** Which runs a chart has nothing of; empty where all are drawn. */
+/** Which runs a chart has nothing of; empty if all are drawn. */
 export function noDataSentence(all: readonly OfRun[], drawn: readonly OfRun[]): string {
   const missing = all.filter(({ number }) => !drawn.some((run) => run.number === number));
   return missing.length === 0 ? "" : `No data of ${missing.map(({ label }) => label).join(", ")}.`;
