@@ -20,14 +20,14 @@ const unknownFigureSchema = z.strictObject({
   reason: z.string().describe("why there is no value, such as `no losing period`"),
 });
 
-/** What every number of the analytics looks like: never NaN, an infinity or -0, and null only with its reason. */
+/** The form of every number: never NaN, an infinity or -0, and null only with its reason. */
 export const figureSchema = z.union([knownFigureSchema, unknownFigureSchema]);
 
 export type KnownFigure = Readonly<z.output<typeof knownFigureSchema>>;
 export type UnknownFigure = Readonly<z.output<typeof unknownFigureSchema>>;
 export type Figure = KnownFigure | UnknownFigure;
 
-/** What a figure is of: `n` values from the first instant to the last, both UNIX nanoseconds. */
+/** The basis of a figure: `n` values from the first instant to the last, both UNIX nanoseconds. */
 export interface FigureBasis {
   readonly unit: string;
   readonly convention: string;

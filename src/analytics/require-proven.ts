@@ -2,7 +2,7 @@ import { RunvaultError } from "../model/error.ts";
 import { formatRun } from "../model/run-argument.ts";
 import { type Shortfall, shortfallNotes, type TableOfRun } from "./shortfall.ts";
 
-/** A table of a run that is needed, and of which something is not proven. */
+/** A needed table of a run that is not fully proven. */
 export interface LackingTable extends TableOfRun {
   readonly state: string;
 }
@@ -14,8 +14,8 @@ export interface Refusal {
 }
 
 /**
- * The tables of which nothing is proven, or not as of the latest attempt, as `incomplete`; null if all are. What was
- * never archived is told where it is missed. `need` begins the message, such as `figures need rows that are proven`.
+ * An `incomplete` error for tables that are not proven, or not as of the latest attempt; null if all are. Tables that
+ * were never archived count if they are needed. `need` begins the message, such as `figures need rows that are proven`.
  */
 export function refusalOf(shortfall: Shortfall, need: string): Refusal | null {
   const { withheld, behind, ...rest } = shortfall;

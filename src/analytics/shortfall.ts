@@ -15,7 +15,7 @@ export interface TableOfRun {
 
 /** A table that is not as proven as it could be. */
 interface LackingTable extends TableOfRun {
-  /** Who keeps it as it is, when and why; left out where nobody does. */
+  /** Who accepted it, when and why; left out if nobody did. */
   readonly accepted?: { readonly at: string; readonly by: string; readonly reason: string };
 }
 
@@ -27,7 +27,7 @@ export interface WithheldTable extends LackingTable {
   readonly rows: number;
 }
 
-/** A table of which readers show what was proven before its latest attempts, which went wrong. */
+/** A table whose latest attempts failed: readers show what was proven before. */
 export interface BehindTable extends LackingTable {
   readonly state: TableState;
   /** Since when attempts have gone wrong. */
@@ -38,23 +38,20 @@ export interface BehindTable extends LackingTable {
   readonly until: string | null;
 }
 
-/** A table of which readers show what its latest attempt brought, which nothing proves. */
+/** A table whose unproven latest attempt is shown. */
 export interface UnprovenTable extends LackingTable {
   readonly state: TableState;
   readonly rows: number;
-  /** Code of the latest attempt's error; null as above, and of what is kept of a run that its gateway forgot. */
+  /** Code of the latest attempt's error; null as above, and for rows kept of a run that its gateway forgot. */
   readonly error: string | null;
 }
 
-/** A table of which readers show what is proven without the rows set aside. */
+/** A table shown without the rows set aside, although proven. */
 export interface AsideTable extends TableOfRun {
   readonly rows: number;
 }
 
-/**
- * What readers must not be silent about: where they show less than their archive was asked to hold, or more than is
- * proven.
- */
+/** What readers must report: where they show less than the archive should have, or more than is proven. */
 export interface Shortfall {
   /** Runs that were looked at. */
   readonly runs: number;
@@ -65,9 +62,7 @@ export interface Shortfall {
   readonly setAside: readonly AsideTable[];
 }
 
-/**
- * The shortfall of the tables given. With `allowIncomplete` only tables are withheld of which there is no row at all.
- */
+/** The shortfall of these tables. With `allowIncomplete` only tables without any row are withheld. */
 export function shortfallOf(
   manifests: readonly Manifest[],
   tables: readonly TableName[],
@@ -103,7 +98,7 @@ export function shortfallOf(
   return { runs: manifests.length, withheld, behind, unproven, setAside };
 }
 
-/** Whether readers show less than all that was asked for, proven as of the latest attempt. */
+/** Whether readers show less than everything requested, proven as of the latest attempt. */
 export function isShort({ runs, withheld, behind }: Shortfall): boolean {
   return runs === 0 || withheld.length > 0 || behind.length > 0;
 }

@@ -35,7 +35,7 @@ export class ReportFiles implements AsyncDisposable {
     this.#page = this.#files.use(page);
   }
 
-  /** Throws `invalid_argument` if the page exists already and `force` is not set, and for what is no place for it. */
+  /** Throws `invalid_argument` if the page exists already and `force` is not set, and for an impossible path. */
   static async open(target: ReportTarget): Promise<ReportFiles> {
     return new ReportFiles(target, await ExportFile.create(target.out, target));
   }

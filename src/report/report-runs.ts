@@ -17,7 +17,7 @@ import { panelsOf, type Reported } from "./sections/reported.ts";
 import { runCard } from "./sections/run-card.ts";
 
 export interface ReportOptions extends Omit<MeasureOptions, "onRun"> {
-  /** When and by what the page is made: the one line of it that the archive and the options do not decide. */
+  /** When and by what the page is made: its only line that does not depend on the archive and the options. */
   readonly made: string;
   /** Whether books are reconciled; where not, the page says so. */
   readonly reconcile: boolean;

@@ -66,7 +66,7 @@ export function attributeEquity(
     const quantity = own.quantityAt(fill, other, match);
     own.book("common", fill, quantity.own);
     other.book("common", match, quantity.other);
-    // the fills' own fees and prices are told as parts, and what is held as marks
+    // the fills' own fees and prices are counted as parts, and holdings as marks
     price += own.flowOf(fill, quantity.own) - other.flowOf(match, quantity.other);
     fees -= own.feeOf(fill) - other.feeOf(match);
     own.book("quantity", fill, own.quantityOf(fill) - quantity.own);
@@ -151,11 +151,11 @@ type Share = (typeof shares)[number];
 interface Holding {
   /** Signed. */
   quantity: bigint;
-  /** What it brought: less what was bought was worth, and what was sold was worth, less fees. */
+  /** Cash flow: minus the value bought, plus the value sold, minus fees. */
   flow: bigint;
 }
 
-/** What a run's fills come to in one account, portfolio and currency, a session after the other. */
+/** A run's fills in one account, portfolio and currency, session by session. */
 class SideBooks {
   transfers = 0n;
   earned = 0n;
@@ -212,7 +212,7 @@ class SideBooks {
     return this.#isOwn[own]! || (this.#isOwnBook[own]! && feeCurrency[fill] === this.#feeCurrency);
   }
 
-  /** The session at whose end a fill is counted first; as many as there are for a fill behind the last. */
+  /** The first session that includes a fill; the number of sessions for a fill after the last. */
   sessionOf(fill: number): number {
     return this.#sessions[fill]!;
   }
@@ -255,7 +255,7 @@ class SideBooks {
     return feeCurrency[fill] === this.#feeCurrency ? fee[fill]! * this.#feeFactor : 0n;
   }
 
-  /** What a quantity of a fill brought, without its fee. */
+  /** The cash flow of a quantity of a fill, without its fee. */
   flowOf(fill: number, quantity: bigint): bigint {
     const { position, price, isBuy } = this.#side.trades!.fills;
     const own = position[fill]!;
@@ -299,12 +299,12 @@ class SideBooks {
     }
   }
 
-  /** What a share of the fills has brought, with what it holds at the marks. */
+  /** The result of a share of the fills: its cash flow plus its holdings at the marks. */
   worth(share: Share): bigint {
     return this.#holdings[share].reduce((sum, { flow }) => sum + flow, this.held(share));
   }
 
-  /** What a share of the fills holds is worth at the marks. */
+  /** The value at the marks of what a share of the fills holds. */
   held(share: Share): bigint {
     return this.#holdings[share].reduce((sum, { quantity }, position) => {
       return quantity === 0n ? sum : sum + this.#values[position]!(quantity, this.#mark(position));

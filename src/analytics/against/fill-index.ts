@@ -1,6 +1,6 @@
 import type { ExactValues } from "../../duckdb/exact-vector.ts";
 
-/** What fills are matched by, a column each. Two runs that are compared have the same scales. */
+/** The columns by which fills are matched. Two compared runs use the same scales. */
 export interface MatchedColumns {
   readonly count: number;
   /** UNIX nanoseconds. */

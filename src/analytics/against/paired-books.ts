@@ -4,9 +4,9 @@ import type { AccountKey } from "../reconcile/account-key.ts";
 export type Book = Pick<AccountKey, "account" | "portfolio">;
 
 /**
- * Which books of two runs are compared, as places in the lists given; each has one counterpart at most. Those of one
- * account and portfolio; of what is left, those of the same portfolio where there is one on each side, as an account of
- * a backtest has another name; and the last two of all.
+ * The pairs of books to compare, as indexes into the lists; each has at most one counterpart. First those with the same
+ * account and portfolio; then, of the rest, those with the same portfolio if there is one on each side, because a
+ * backtest's account has another name; finally the last two.
  */
 export function pairBooks(
   here: readonly Book[],

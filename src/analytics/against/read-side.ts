@@ -56,7 +56,7 @@ export interface SideOptions {
 
 const comparedTables = ["fills", "bars", "equity", "events"] as const;
 
-/** Reads what is compared of a run. Throws what `reconcile` throws for a run of which nothing is proven. */
+/** Reads a run's data for the comparison. Throws like `reconcile` for a run without anything proven. */
 export async function readSide(archive: Archive, run: RunRef, options: SideOptions): Promise<RunSide> {
   const { allowIncomplete, memoryLimitMb, signal, session } = options;
   const manifest = await manifestOf(archive, run);
@@ -118,7 +118,7 @@ export async function readSide(archive: Archive, run: RunRef, options: SideOptio
   }
 }
 
-/** Without equity rows there is nothing that fills would have to be told in. */
+/** Without equity rows there is no currency for fills. */
 const withoutCurrency: InstrumentsFile = {
   file: "",
   entries: [{ symbol: "*", venue: "*", currency: "", multiplier: "1", kind: "linear" }],

@@ -85,7 +85,7 @@ class ColumnBuilder {
     }
   }
 
-  /** Appends a column of a chunk behind the `held` rows there are. Returns the bytes of its strings so far. */
+  /** Appends a chunk's column after the `held` rows so far. Returns the total bytes of its strings. */
   append({ chunk, rows }: RowChunk, { first, count }: ColumnSpan, held: number): number {
     switch (this.#column.layout) {
       case "bytes":

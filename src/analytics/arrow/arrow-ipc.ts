@@ -16,8 +16,8 @@ export function arrowAnswer(result: QueryResult, form: "file" | "stream"): Async
 }
 
 /**
- * Record batches as Arrow IPC, in pieces: `file` ends with an index and can be mapped into memory, `stream` is read from
- * front to back. Holds one batch: the writer of the library would queue all that the reader has not yet taken.
+ * Record batches as Arrow IPC, in pieces: `file` ends with an index and can be memory-mapped, `stream` is read from
+ * front to back. Holds one batch; the library's own writer would queue everything that the reader has not taken yet.
  */
 export async function* arrowIpc(
   form: "file" | "stream",

@@ -98,7 +98,7 @@ export function arrowColumn(type: DuckDBType): ArrowColumn {
   }
 }
 
-/** Names and types of the columns that go as text, for want of an Arrow type that readers have. */
+/** Names and types of columns written as text, because readers have no Arrow type for them. */
 export function textColumns(columns: readonly ResultColumn[]): string[] {
   return columns
     .filter(({ type }) => arrowColumn(type).layout === "text")

@@ -10,7 +10,7 @@ export interface ColumnSpan {
   readonly count: number;
 }
 
-/** Pieces a string is cut into at most; what is behind the last cut stays in one piece, of any length. */
+/** Most pieces of a string; the last piece may have any length. */
 const mostPieces = 4;
 
 /** Each column in a vector of its own. */

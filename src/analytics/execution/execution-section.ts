@@ -4,7 +4,7 @@ import { writeInstrumentValues } from "../instruments/write-instrument-values.ts
 import { figureOf, groupsOf, type MacroRow, ns } from "../section/macro-rows.ts";
 import type { FigurePart, MeasuredRun, Section } from "../section/section.ts";
 
-/** What became of orders, how long it took, and what it cost against what prices were when they were submitted. */
+/** What happened to orders, how long it took, and their cost against the prices when they were submitted. */
 export const executionSection: Section = {
   name: "execution",
   title: "Execution",
@@ -77,7 +77,7 @@ function latencies(of: string): Named {
 const groupings = ["venue", "order_type", "liquidity", "symbol"] as const;
 type GroupColumn = (typeof groupings)[number];
 
-/** The rows of the macro `execution` of one group, by what they are of. */
+/** The rows of the macro `execution` for one group, by subject. */
 class Figures {
   readonly #rows: readonly MacroRow[];
 
@@ -113,7 +113,7 @@ class Figures {
   }
 }
 
-/** States in the order in which they are told; others come behind. */
+/** The order in which states are listed; others follow. */
 const states = ["filled", "canceled", "expired", "rejected", "accepted", "pending_cancel", "submitted"];
 
 /** The states that orders ended in: they add up to all of them. */

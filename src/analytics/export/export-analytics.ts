@@ -5,13 +5,13 @@ import { copyInstrumentValues } from "../instruments/write-instrument-values.ts"
 import { createMacros } from "../sql/macros.ts";
 import { tradeTableNames } from "../trades/trade-tables.ts";
 
-/** What goes into a database beside the tables, so that it answers as a query does. */
+/** Written into a database besides the tables, so that it answers like a query. */
 export interface ExportedAnalytics {
-  /** What is known of the instruments that trades and macros are told of; null for what is assumed without it. */
+  /** The instruments file for trades and macros; null to use the defaults. */
   readonly instruments: InstrumentsFile | null;
 }
 
-/** Writes the tables of trades and what is known of instruments, computed in `memory`, and the macros into the database in use. */
+/** Writes the tables of trades and the instruments, computed in `memory`, and the macros into the current database. */
 export async function writeAnalytics(
   connection: DuckDBConnection,
   { instruments }: ExportedAnalytics,

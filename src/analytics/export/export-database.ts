@@ -14,17 +14,17 @@ export interface DatabaseParts {
 }
 
 /**
- * The oldest version of DuckDB that reads the file. From this one on a database and its log know each other: somebody who
- * had the former file open, and goes on writing, makes opening the new one an error, where older ones mix the two.
+ * The oldest version of DuckDB that can read the file. From this version a database and its log identify each other: if
+ * someone with the old file open keeps writing, opening the new one is an error; older versions mix the two.
  */
 const storageVersion = "v1.4.0";
 /** The smallest there is, so that views, which are a few kilobytes of text, are a small file. */
 const smallBlocks = 16_384;
 
 /**
- * Writes a DuckDB database: the tables with their rows, or views of them, `<table>_f` with doubles where a table has
- * exact columns, and `runs`, one row a run; with analytics also the tables of trades and the macros. Returns each
- * table's rows. The file is closed and whole afterwards, without a log beside it.
+ * Writes a DuckDB database: the tables with their rows, or views of them, `<table>_f` with doubles for tables with
+ * exact columns, and `runs`, one row per run; with analytics also the tables of trades and the macros. Returns each
+ * table's rows. Afterwards the file is closed and complete, without a log.
  */
 export async function writeDatabase(
   session: ExportSession,

@@ -11,12 +11,12 @@ export const exportHint = {
 };
 
 /**
- * A file that is written beside its place and takes it whole, by a rename. Dispose it: what was not put in place goes.
- * A killed process leaves its hidden part beside, never anything under the name itself.
+ * A file that is written under a temporary name and then renamed into place. Dispose it to remove an unfinished part. A
+ * killed process leaves only a hidden file, never anything under the final name.
  */
 export class ExportFile implements AsyncDisposable {
   readonly file: string;
-  /** What a database that was here leaves beside it, which DuckDB would take for a part of the new one. */
+  /** Leftover log files of a former database, which DuckDB would take for part of the new one. */
   readonly #logs: readonly string[];
   /** Where to write. */
   readonly aside: string;
@@ -56,7 +56,7 @@ export class ExportFile implements AsyncDisposable {
         hint: `Name another ${option}, or set --force to replace it.`,
       });
     }
-    // one that was opened through a link has its log beside the link
+    // a database opened through a link has its log beside the link
     const logs = isDatabase ? [...new Set([named, file])].flatMap(logsOf) : [];
     for (const log of logs) {
       if (force || (await kindOf(log)) === "nothing") continue;
@@ -97,7 +97,7 @@ export class ExportFile implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // DuckDB has a log beside a database that it did not close
+    // DuckDB leaves a log beside a database that it did not close
     for (const rest of [this.aside, ...logsOf(this.aside)]) await rm(rest, { force: true });
   }
 }
@@ -125,7 +125,7 @@ export async function writeAside(
 ): Promise<void> {
   const handle = await storing(file, () => open(aside, "wx"));
   try {
-    // what makes the pieces says itself what is wrong with it
+    // errors of the producer pass unchanged
     for await (const piece of pieces) await storing(file, () => handle.writeFile(piece));
   } finally {
     await handle.close();
@@ -142,7 +142,7 @@ async function refuseInside(file: string, folder: string): Promise<void> {
     above = dirname(above);
   }
   const root = await realpath(folder).catch(() => null);
-  // what is not a folder is told by whoever opens it
+  // opening reports anything that is not a folder
   if (root === null) return;
   if (real !== root && !real?.startsWith(`${root}${sep}`)) return;
   throw new RunvaultError("invalid_argument", "--out is inside the archive", {

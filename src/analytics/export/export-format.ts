@@ -11,7 +11,7 @@ export const exportFormats = {
 } as const;
 export type ExportFormat = keyof typeof exportFormats;
 
-/** The form of a file by what its name ends with; null if that tells nothing. */
+/** The format of a file by its ending; null if unknown. */
 export function exportFormatOf(file: string): ExportFormat | null {
   return namedByEnding(file, exportFormats);
 }

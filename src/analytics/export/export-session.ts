@@ -75,7 +75,7 @@ export class ExportSession implements AsyncDisposable {
     await this.work(() => this.#views.showOnly(table.name, run));
   }
 
-  /** Has `round_trips`, `matches` and `positions` be there, and what is known of instruments, from every row of the tables. */
+  /** Creates `round_trips`, `matches` and `positions`, and the instruments, from every row of the tables. */
   async makeTradeTables(instruments: InstrumentsFile | null): Promise<void> {
     const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
     const { writeAllInstrumentValues } = await import("../instruments/write-instrument-values.ts");
@@ -104,8 +104,8 @@ export class ExportSession implements AsyncDisposable {
   }
 
   /**
-   * The same rows out of `tables/`, as it is whenever they are read. Throws `incomplete` and `archive_damaged` if that
-   * holds others now.
+   * The same rows from `tables/`, as they are when they are read. Throws `incomplete` and `archive_damaged` if its
+   * current rows differ.
    */
   async linkedRowsSql(table: Table, runs: LinkedRuns): Promise<string> {
     const rows = linkedRows(this.#archive, this.manifests, table, runs);

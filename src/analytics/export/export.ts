@@ -45,7 +45,7 @@ export interface ExportTarget {
 export interface ExportedFile {
   readonly file: string;
   readonly tables: readonly { readonly table: TableName; readonly rows: bigint }[];
-  /** Whose rows it has, where each file has those of one run. */
+  /** The run, if each file has the rows of one. */
   readonly run: RunRef | null;
   readonly bytes: number;
 }
@@ -146,7 +146,9 @@ async function refuseStrangers(out: string, tables: readonly Table[], parts: rea
   }
 }
 
-/** Writes one table from front to back, in pieces. `write` gives false when nobody reads any more. Returns the rows. */
+/**
+ * Writes one table from front to back, in pieces. `write` returns false when nobody reads any more. Returns the rows.
+ */
 export async function exportStream(
   session: ExportSession,
   table: Table,

@@ -10,12 +10,12 @@ import type { Table } from "../../model/profile/table.ts";
 import { agreeing, countText } from "../../model/text/plural.ts";
 import type { QueryArchive } from "../query/query-views.ts";
 
-/** Whether the runs of which rows are linked were named, or are all that the archive had. */
+/** Whether the linked runs were named, or are all of the archive's. */
 export type LinkedRuns = "named" | "all";
 
 /**
- * The rows of a table in `tables/`, as a relation whose rows are those of the moment at which it is read, of the runs
- * of these manifests alone: `runs` has to list them. Null if there are no files, of which a glob is an error.
+ * A table's rows in `tables/`, as a relation that is evaluated when it is read, limited to the runs of these manifests:
+ * `runs` must list them. Null if there are no files, because a glob without matches is an error.
  */
 export function linkedRows(
   { layout }: QueryArchive,
@@ -34,8 +34,8 @@ export function linkedRows(
 }
 
 /**
- * Throws where `tables/` is not what is committed: `incomplete` while the types of columns change, `archive_damaged`
- * where the numbers of rows differ.
+ * Throws if `tables/` is not as committed: `incomplete` while column types change, `archive_damaged` if the numbers of
+ * rows differ.
  */
 export async function requireLinked(
   connection: DuckDBConnection,

@@ -5,7 +5,7 @@ import { arrowIpc } from "../arrow/arrow-ipc.ts";
 import { longestStringsSql, stringPieces } from "../arrow/string-pieces.ts";
 import { csvHeader, csvLineSql, lineText } from "./export-lines.ts";
 
-/** The forms in which an archive's rows can be served beside NDJSON: the same bytes that `export` writes. */
+/** The formats besides NDJSON in which an archive's rows can be served: the same bytes as from `export`. */
 export const parquetForms = {
   "arrow-stream": (reading) => counted((chunks) => arrowPieces(reading, chunks)),
   csv: (reading) => counted((chunks) => csvPieces(reading, chunks)),

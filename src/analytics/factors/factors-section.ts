@@ -4,7 +4,7 @@ import { figureOf, groupsOf, type MacroRow, ns } from "../section/macro-rows.ts"
 import type { FigurePart, MeasuredRun, Section } from "../section/section.ts";
 import { sampleFactors } from "./sampled-factors.ts";
 
-/** What values factors have, and what prices did after them. */
+/** The values of factors, and prices after them. */
 export const factorsSection: Section = {
   name: "factors",
   title: "Factors",

@@ -1,7 +1,7 @@
 import { literal } from "../../duckdb/sql.ts";
 import type { MeasuredRun } from "../section/section.ts";
 
-/** What the macros of factors read of one another that has no arguments but the run. */
+/** Macros shared by the macros of factors, whose only argument is the run. */
 const shared = ["factor_names", "factor_closes", "factor_at_bars"] as const;
 
 /**

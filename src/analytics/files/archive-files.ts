@@ -30,9 +30,9 @@ import { missingFile } from "./present-files.ts";
 import { refuseMixedTypes } from "./typed-parquet.ts";
 
 export interface ArchiveFilesOptions {
-  /** Returns what the latest attempts brought, proven or not, in place of what is proven. Default false. */
+  /** Return the latest attempts' rows, proven or not, instead of the proven ones. Default false. */
   readonly allowIncomplete?: boolean;
-  /** Tells when the hour of a replaced file is over. Default: the machine's. */
+  /** For the hour of replaced files. Default: the machine's clock. */
   readonly clock?: () => Nanoseconds;
 }
 
@@ -41,9 +41,9 @@ const hashDigits = 16;
 const pieceBytes = 1024 * 1024;
 
 /**
- * The Parquet of an archive for readers elsewhere. A file is found by an entry of its run's manifest, never by what was
- * asked for as a path, and is hashed before its first byte is given, once, as for any reader. Its name has a part of
- * its hash, for a run that is removed and archived again gives its files the names of before.
+ * The Parquet of an archive for remote readers. A file is found through its run's manifest, never by a path in the
+ * request, and is hashed once before its first byte is returned, as for any reader. Its name contains a part of its
+ * hash, because a run that is removed and archived again reuses file names.
  */
 export class ArchiveFiles implements FileSource {
   readonly #archive: Archive;
@@ -68,7 +68,7 @@ export class ArchiveFiles implements FileSource {
     const found: { readonly file: ListedFile; readonly exactTypes: ExactTypes }[] = [];
     const withheld: WithheldFiles[] = [];
     let hasRuns = false;
-    // of each manifest only what is listed is kept: a thousand large ones fill the memory
+    // only listed parts of each manifest are kept: a thousand large ones would fill the memory
     for await (const manifest of this.#manifestsOf(asked)) {
       hasRuns = true;
       if (table !== undefined && runId !== undefined) servedTable(manifest, table, this.#allowIncomplete);
@@ -85,7 +85,7 @@ export class ArchiveFiles implements FileSource {
     if (instanceId !== undefined && !hasRuns) throw instanceNotFound(instanceId, "archive");
     const order = new Map(tables.map((name, index) => [name, index]));
     found.sort(({ file: a }, { file: b }) => order.get(a.table)! - order.get(b.table)! || byRun(a, b));
-    // of all tables the list is what there is, not what is read as one
+    // a list of all tables is not read as one relation
     if (table !== undefined) refuseMixedTypes(table, found);
     return { files: found.map(({ file }) => file), withheld: withheld.sort(byRun) };
   }
@@ -138,7 +138,7 @@ export class ArchiveFiles implements FileSource {
     for (const file of await this.#archive.manifestFiles()) {
       const own = basename(join(file, ".."));
       const known = layout.idOf(own);
-      // before it is read: of an instance that is not the asker's, damage is not told either
+      // before reading it: damage in a foreign instance is not reported either
       if ((folder !== undefined && own !== folder) || (known !== null && !mayAsk(known))) continue;
       const manifest = await this.#archive.manifestIn(file).catch((cause: unknown) => {
         const error = RunvaultError.from(cause, { place: { file } });
@@ -155,7 +155,7 @@ export class ArchiveFiles implements FileSource {
     }
   }
 
-  /** What the manifest says of a file, current or still kept. */
+  /** The manifest's entry for a file, current or still kept. */
   #fileNamed(manifest: Manifest, table: TableName, name: string): CommittedFile {
     const { parquet } = servedTable(manifest, table, this.#allowIncomplete);
     const now = this.#clock();
@@ -196,7 +196,7 @@ export class ArchiveFiles implements FileSource {
     try {
       const opened = await handle.stat();
       await this.#requireWhole(run, file, { path, ino: opened.ino });
-      // what was hashed is what is open; its ctime moves with the links that commits make
+      // the hashed file must be the open one; its ctime changes with the links that commits make
       if (opened.ino !== (await lstatOrNull(path))?.ino) {
         throw new RunvaultError("archive_damaged", "the file was replaced while it was being opened", {
           place: { file: path },
@@ -232,8 +232,8 @@ export class ArchiveFiles implements FileSource {
     file: CommittedFile,
     { path, ino }: { readonly path: string; readonly ino: number },
   ): Promise<void> {
-    // a run that is removed and archived again has other bytes under the same path: whoever opened these waits for no
-    // hashing of those before. No other file has the inode meanwhile, for whoever began the hashing has it open
+    // a run that is removed and archived again has other bytes under the same path, and its readers must not wait for
+    // the old file's hash. The inode cannot be reused meanwhile, because the hashing reader has the old file open
     const key = `${file.sha256} ${ino} ${path}`;
     const underWay = this.#hashing.get(key);
     if (underWay !== undefined) return underWay;

@@ -26,7 +26,7 @@ export interface CommittedParquet {
   readonly exactTypes: ExactTypes;
 }
 
-/** The committed files of a table in the manifests given: what is proven, unless what later attempts brought is allowed. */
+/** The committed files of a table in these manifests: the proven ones, unless later attempts are allowed. */
 export function committedParquet(
   { layout, store }: Pick<Archive, "layout" | "store">,
   manifests: readonly Manifest[],

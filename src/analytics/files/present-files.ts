@@ -15,8 +15,8 @@ export interface PresentFiles {
 }
 
 /**
- * The committed files of the manifests that `readManifests` gives. Reads the manifests again where a commit has just
- * replaced a file; one that stays missing is for whoever wants its table.
+ * The committed files of the manifests from `readManifests`. Reads the manifests again if a commit has just replaced a
+ * file; one that stays missing is reported when its table is used.
  */
 export async function presentFiles(
   archive: Pick<Archive, "layout" | "store" | "exactTypes" | "refresh">,
@@ -52,7 +52,7 @@ export function pathsOf(files: PresentFiles["files"]): string[] {
   return filesIn(files).map(({ file }) => file);
 }
 
-/** The first of these files that is not there. What is something else, its reader is told. */
+/** The first missing file. Its reader reports anything else in its place. */
 export async function firstMissing(store: Store, files: PresentFiles["files"]): Promise<string | null> {
   for (const { key, file } of filesIn(files)) {
     if ((await store.head(key).catch(damageOf)) === null) return file;

@@ -20,7 +20,7 @@ export interface BarSource {
   readonly intervalNs: bigint;
 }
 
-/** What the rows do not say of a symbol, with its venues. Fills of all of them make one position. */
+/** Facts about a symbol and its venues that rows do not have. The fills of all these venues make one position. */
 export interface Instrument {
   readonly symbol: string;
   /** The venues of its fills, in the order of their names. */
@@ -33,7 +33,7 @@ export interface Instrument {
   readonly bars: BarSource | null;
 }
 
-/** Reads an exact decimal such as `0.001`. The text has to be digits, with or without a point and digits behind it. */
+/** Parses an exact decimal such as `0.001`: digits, with or without a point and further digits. */
 export function exactOf(text: string): Exact {
   const [whole = "", fraction = ""] = text.split(".");
   const kept = fraction.replace(/0+$/, "");

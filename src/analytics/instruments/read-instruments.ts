@@ -44,7 +44,7 @@ function instrumentsKind(): FileKind {
   return { name: "an instruments file", schema: plainJsonSchema(instrumentsSchema), reference };
 }
 
-/** The first of what is wrong, by its place, and how much more there is. */
+/** The first error by place, and the number of others. */
 function errorOf(faults: readonly TreeFault[], file: string): RunvaultError {
   const [first, ...more] = faults
     .map((fault) => fileFault(fault, file))

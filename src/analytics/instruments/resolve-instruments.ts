@@ -11,15 +11,15 @@ export interface RunInstruments {
   readonly instruments: readonly Instrument[];
   /** The instrument of a symbol at a venue, one of `instruments`. Throws `internal` for a market without fills. */
   of(symbol: string, venue: string): Instrument;
-  /** A line an instrument: what is taken for it, and which of that was assumed. */
+  /** A line per instrument: the values used, and which of them are defaults. */
   readonly taken: readonly string[];
 }
 
 /**
- * What a run's instruments are: what the first entry of the file says that matches a symbol and its venue, and
- * otherwise linear, multiplier 1, the only currency of the equity rows, the only bars of the same symbol. Venues of a
- * symbol for which the same holds are one instrument; where the file tells them apart they are several. Throws
- * `invalid_argument` if anything is not clear, with the rows and the key to set.
+ * Resolves a run's instruments: the first entry of the file that matches a symbol and its venue, and otherwise linear,
+ * multiplier 1, the only currency of the equity rows, the only bars of the same symbol. Venues of a symbol with equal
+ * values are one instrument; otherwise several. Throws `invalid_argument` if anything is unclear, with the rows and the
+ * key to set.
  */
 export function resolveInstruments(facts: RunFacts, file: InstrumentsFile | null): RunInstruments {
   const found = new Map<string, { instrument: Instrument; source: string }>();
@@ -81,7 +81,7 @@ function matches(entry: InstrumentEntry, symbol: string, venue: string): boolean
   return glob(entry.symbol).matches(symbol) && glob(entry.venue).matches(venue);
 }
 
-/** A currency that no equity row has is one of its own, unless it is only written otherwise. */
+/** A currency without equity rows is a separate one, unless it differs only in case. */
 function rightCase({ run, currencies }: RunFacts, symbol: string, currency: string): string {
   if (currencies.some((one) => one.currency === currency)) return currency;
   const meant = currencies.find((one) => one.currency.toLowerCase() === currency.toLowerCase());

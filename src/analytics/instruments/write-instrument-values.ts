@@ -48,8 +48,8 @@ export async function writeInstrumentValues(
 const batch = 1_000;
 
 /**
- * The same of all runs that the views show: for statements, and files, which may ask for any of them. Makes no macros, so
- * that they have to be there. Throws the signal's reason between two runs.
+ * The same for all visible runs: for statements and files that may need any of them. Does not create macros, which must
+ * exist. Throws the signal's reason between two runs.
  */
 export async function writeAllInstrumentValues(
   views: AllRunViews,

@@ -32,20 +32,20 @@ export interface MeasureOptions extends MetricsOptions {
   readonly memoryLimitMb: number;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Told, in place of an error, that tables are not proven which some sections need: these say so, and the others stand.
-   * What is made of the document must not look like all that was asked for.
+   * Called, instead of an error, if some sections need unproven tables: these say so, and the others remain. The result
+   * must not look complete.
    */
   readonly onRefused?: (error: RunvaultError) => void;
-  /** Told of each run once its figures are there, while the views still show its rows: for what else is read of it. */
+  /** Called for each run when its figures are ready, while the views still show its rows, to read more of it. */
   readonly onRun?: (measured: MeasuredRun, told: MetricsRun) => Promise<void>;
 }
 
 /**
- * The figures of runs. DuckDB has one thread, so that sums of doubles come in one order and the same archive gives the
- * same document. Throws `incomplete` if a table that they need is not proven and that is not allowed, unless
- * `onRefused` is told and some section stands; and `invalid_argument` where the benchmark or the instruments file does
- * not fit a run. Where it is not clear without such a file what the instruments are, or from the rows whose a deposit
- * is, the sections that need it say so.
+ * The figures of runs. DuckDB has one thread, so that sums of doubles are in a fixed order and the same archive gives
+ * the same document. Throws `incomplete` if a needed table is not proven and that is not allowed, unless `onRefused` is
+ * given and some section remains; and `invalid_argument` if the benchmark or the instruments file does not fit a run.
+ * If instruments are unclear without such a file, or the rows do not say whose a deposit is, the affected sections say
+ * so.
  */
 export async function measureRuns(
   archive: QueryArchive,
@@ -152,7 +152,7 @@ async function readSection(
   if (absent !== null) return { ...head, absent, notes: [], groups: [] };
   try {
     const { groups, notes } = await section.read(measured);
-    // copied: the document has arrays of its own
+    // copied, because the document has its own arrays
     return {
       ...head,
       absent: null,

@@ -33,9 +33,9 @@ export async function writeBenchmark(
 }
 
 /**
- * The bars of a benchmark that is a symbol: the only ones of it, or those that the first entry of the instruments file
- * names that matches it, whatever its venue. Null if it is none. Throws `invalid_argument` if the run has none of that
- * symbol, or several of which none is named.
+ * The bars of a benchmark symbol: its only ones, or those in the first matching entry of the instruments file, whatever
+ * the venue. Null if the benchmark is not a symbol. Throws `invalid_argument` if the run has no bars of the symbol, or
+ * several without a choice.
  */
 export async function benchmarkBars(
   connection: DuckDBConnection,
@@ -56,7 +56,7 @@ export async function benchmarkBars(
   });
 }
 
-/** What the macros are told of a benchmark that is a symbol. */
+/** The macros' arguments for a benchmark symbol. */
 export function benchmarkArguments({ benchmarkBars: source }: MeasuredRun): Readonly<Record<string, string>> {
   return source === null
     ? {}
@@ -109,7 +109,7 @@ export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly st
   const { benchmark } = measured.options;
   if (benchmark?.kind !== "prices") return [];
   const end = benchmark.prices.ts.at(-1)!;
-  // of each series all returns but the first begin where another ends
+  // in each series, all returns but the first begin where another ends
   const [behind] = await macroRows(measured, {
     macro: "session_points",
     select: `CAST(count(*) FILTER (WHERE i > 1 AND epoch_ns(begins) >= ${end}) AS INTEGER) AS later`,

@@ -7,7 +7,7 @@ import type { MeasuredRun } from "../section/section.ts";
 const most = 5;
 
 /**
- * What was left out of the returns because it came in or went out; and that nobody knows, where there are no events.
+ * Notes about deposits and withdrawals left out of the returns, or that they are unknown because there are no events.
  */
 export async function flowNotes(run: MeasuredRun): Promise<readonly string[]> {
   const state = run.manifest.tables.events?.state;

@@ -3,7 +3,7 @@ import { groupsOf, instantOf, type MacroRow, macroRows, yearArguments } from "..
 import type { Section } from "../section/section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
-/** What Sharpe ratio and volatility came to over windows of returns; the macro `rolling` has every window. */
+/** Sharpe ratio and volatility over windows of returns; the macro `rolling` has every window. */
 export const rollingSection: Section = {
   name: "rolling",
   title: "Rolling windows",

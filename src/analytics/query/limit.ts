@@ -29,7 +29,7 @@ export class Limit implements Disposable {
     return this.signal.aborted ? (this.signal.reason as RunvaultError) : undefined;
   }
 
-  /** Aborts when the limit is reached: for what is done beside the connection. */
+  /** Aborts when the limit is reached: for work outside of the connection. */
   get signal(): AbortSignal {
     return this.#stopped.signal;
   }

@@ -23,7 +23,7 @@ import { createViews, type QueryArchive, showRows } from "./query-views.ts";
 export interface ViewOptions {
   /** Manifests of the runs whose rows the views show. */
   readonly readManifests: () => Promise<readonly Manifest[]>;
-  /** What the latest attempts brought, proven or not, in place of what is proven. */
+  /** Show the latest attempts' rows, proven or not, instead of the proven ones. */
   readonly allowIncomplete: boolean;
   /** Memory DuckDB may use before it spills to the temporary folder, in MiB. */
   readonly memoryLimitMb: number;
@@ -48,7 +48,7 @@ export interface OpenViews extends AsyncDisposable {
    * `archive_damaged` if one is not; the other tables can be shown all the same.
    */
   show(names: Iterable<TableName>, signal?: AbortSignal): Promise<void>;
-  /** The runs of which the view of a table shows files, in the order of its rows. */
+  /** The runs whose files a table's view shows, in the order of its rows. */
   runsOf(name: TableName): readonly RunRef[];
   /** Has the view of a table show the rows of one run alone, of those that it shows. */
   showOnly(name: TableName, run: RunRef): Promise<void>;
@@ -67,9 +67,9 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
   await using opening = new Disposables();
   const spill = await makeTemporaryFolder("query");
   opening.defer(() => rm(spill, { recursive: true, force: true }));
-  // beside the lock, which needs a DuckDB of its own
+  // in parallel with the lock, which needs another DuckDB
   const openingDuckDB = openDuckDB({ memoryLimitMb, threads, tempDirectory: spill, utc: true });
-  // closed first, for until then it may read; that it does not open is told below
+  // closed first, because it may read until then; a failure to open is reported below
   const closed = openingDuckDB.then(
     (opened) => () => opened.close(),
     () => () => {},

@@ -18,7 +18,7 @@ export function asQueryError(error: unknown, files: readonly string[]): Runvault
     });
   }
   const told = error instanceof Error ? error.message : String(error);
-  // a value that does not fit is quoted whole
+  // a value that does not fit is quoted in full
   const message = told.length > mostMessage ? `${told.slice(0, mostMessage)} …` : told;
   const kind = /^([A-Za-z ]+?) Error:/.exec(message)?.[1] ?? "";
   const details = { cause: error };
@@ -69,8 +69,8 @@ const mostMessage = 2_000;
 const damagedKinds: ReadonlySet<string> = new Set(["Invalid", "Serialization"]);
 
 /**
- * What went wrong with the disk, not with the archive; null if it is neither. A committed file that cannot be read is
- * the archive's damage, unless the disk or its permissions are why.
+ * A disk error, as opposed to damage of the archive; null if it is neither. An unreadable committed file is damage,
+ * unless the disk or its permissions are the reason.
  */
 function storageError(error: unknown, namesFile: boolean): RunvaultError | null {
   const { code, message, cause } = duckDBError(error, "the query failed");

@@ -60,7 +60,7 @@ export async function createDoubleView(connection: DuckDBConnection, table: Tabl
   for (const sql of doubleViewSql(table)) await connection.run(sql);
 }
 
-/** What makes `<table>_f`; nothing for a table without exact columns. */
+/** Creates `<table>_f`; empty for a table without exact columns. */
 function doubleViewSql(table: Table): string[] {
   const exact = table.columns.filter(({ kind }) => kind === "exact");
   if (exact.length === 0) return [];
@@ -174,7 +174,7 @@ function nullable(text: string | null): string {
   return text === null ? "NULL" : literal(text);
 }
 
-/** Times beyond those that a timestamp holds are not told: DuckDB ends the statement over one. */
+/** Times outside of a timestamp's range become NULL, because DuckDB would abort the statement. */
 function instant(ns: string | null): string {
   const time = ns === null ? null : BigInt(ns);
   const isHeld = time !== null && time >= timestampMin && time <= timestampMax;

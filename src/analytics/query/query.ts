@@ -17,7 +17,7 @@ import type { QueryArchive } from "./query-views.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
 
 export interface QueryOptions {
-  /** What the latest attempts brought, proven or not, in place of what is proven; default false. */
+  /** Show the latest attempts' rows, proven or not, instead of the proven ones; default false. */
   readonly allowIncomplete?: boolean;
   /** Memory DuckDB may use before it spills to the temporary folder, in MiB; default 1024. */
   readonly memoryLimitMb?: number;
@@ -25,7 +25,7 @@ export interface QueryOptions {
   readonly timeoutMs?: number;
   /** Threads of DuckDB; default 4. A statement that calls a macro of the analytics has one: see `run`. */
   readonly threads?: number;
-  /** What is known of the instruments that trades, execution and factors are told of; what is assumed without it. */
+  /** The instruments file for trades, execution and factors; default: assumptions. */
   readonly instruments?: InstrumentsFile | null;
   /** A file that an answer may be written to as Parquet; the only one that this may write. */
   readonly parquetFile?: string | undefined;
@@ -44,8 +44,8 @@ export interface QueryResult {
   /** Where the tables that the statement names show less than all; null if it names none. */
   readonly shortfall: Shortfall | null;
   /**
-   * Rows in batches, as they are computed, in bounded memory. Ends only when the answer is whole; throws
-   * `query_invalid` when the query fails, is over its time, or is aborted.
+   * Rows in batches, as they are computed, in bounded memory. Ends only when the answer is complete; throws
+   * `query_invalid` if the query fails, exceeds its time, or is aborted.
    */
   batches(): AsyncIterable<readonly (readonly DuckDBValue[])[]>;
   /** The same as DuckDB holds them: for what must not become objects. Their columns are the first of a chunk's. */
@@ -104,7 +104,7 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
 /** Makes what a statement names that is no view of committed files. */
 interface Made {
   readonly tradeTables: (names: readonly TradeTableName[], signal: AbortSignal) => Promise<void>;
-  /** What is known of instruments, for the macros, which have to be there. */
+  /** Writes the instruments for the macros, which must exist. */
   readonly instruments: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -295,7 +295,7 @@ async function* batchesOf(
   for await (const chunk of chunks) yield rowsOf(chunk, columns);
 }
 
-/** The rows of a chunk, without the column that a stream's chunks have beside them. */
+/** The rows of a chunk, without a stream's extra column. */
 export function rowsOf({ chunk, rows }: RowChunk, columns: number): readonly (readonly DuckDBValue[])[] {
   const batch = chunk.getRows();
   batch.length = rows;

@@ -14,7 +14,7 @@ import { type TradeTableName, tradeTableNames } from "../trades/trade-tables.ts"
 export interface ReadStatement {
   readonly kind: "select" | "explain";
   readonly text: string;
-  /** The tables whose rows it may need, those behind a view with doubles among them. */
+  /** The tables whose rows it may need, including those behind views with doubles. */
   readonly tables: readonly TableName[];
   /** The tables made of fills that it reads. */
   readonly tradeTables: readonly TradeTableName[];
@@ -23,9 +23,9 @@ export interface ReadStatement {
 }
 
 /**
- * Table functions a query may call. DuckDB has others that act from inside a SELECT: enable_logging opens files,
- * checkpoint writes, json_execute_serialized_sql and query run SQL that nobody looked at. What is not named here is
- * refused, so that a new release adds no door.
+ * Table functions that a query may call. DuckDB has others that act from inside a SELECT: enable_logging opens files,
+ * checkpoint writes, json_execute_serialized_sql and query run unchecked SQL. Everything not listed is refused, so that
+ * a new release opens no hole.
  */
 const tableFunctions: ReadonlySet<string> = new Set([
   "duckdb_columns",
@@ -65,7 +65,7 @@ export async function readStatement(connection: DuckDBConnection, sql: string): 
   return { kind: "select", ...(await readSelect(connection, sql)) };
 }
 
-/** Blanks in place of a text: what is said of a line and a column behind it is so in the whole text. */
+/** Blanks instead of a text, so that lines and columns after it stay the same. */
 function blanked(text: string): string {
   return text.replace(/[^\n]/g, " ");
 }
@@ -94,7 +94,7 @@ async function readSelect(connection: DuckDBConnection, sql: string): Promise<Om
 
 /** The text of the one statement without semicolons around it. */
 async function withoutEnd(connection: DuckDBConnection, sql: string, tree: unknown): Promise<string> {
-  // empty statements before it, which blanks take the place of
+  // empty statements before it, which are replaced by blanks
   let ahead = 0;
   let hasBegun = false;
   for (const { index, kind } of sqlParts(sql)) {
@@ -104,7 +104,7 @@ async function withoutEnd(connection: DuckDBConnection, sql: string, tree: unkno
       ahead = index + 1;
       continue;
     }
-    // the text must fit inside parentheses; what is cut off is proven to be no part of the statement
+    // the text must fit inside parentheses; the part cut off is proven not to belong to the statement
     const text = blanked(sql.slice(0, ahead)) + sql.slice(ahead, index);
     if (await fitsParentheses(connection, text, tree)) return text.trimEnd();
     break;
@@ -129,8 +129,8 @@ function tablesIn(tree: unknown): TableName[] {
 }
 
 /**
- * The tables made of fills that a statement reads. A name that a WITH defines is none within it, so that a statement with
- * a `positions` of its own computes nothing; inside its own definition it still is, as for DuckDB.
+ * The tables made of fills that a statement reads. Inside a WITH, a name that it defines is not one of these, so a
+ * statement with its own `positions` computes nothing; inside its own definition it still is, as for DuckDB.
  */
 function tradeTablesIn(tree: unknown): TradeTableName[] {
   const named = new Set<string>();
@@ -153,7 +153,7 @@ function tradeTablesIn(tree: unknown): TradeTableName[] {
   return tradeTableNames.filter((name) => named.has(name));
 }
 
-/** What a WITH defines, as the parser's tree has it. */
+/** A WITH definition in the parser's tree. */
 interface Definition {
   readonly key: string;
   readonly value: unknown;

@@ -24,7 +24,7 @@ export interface MoveColumns {
   /** Index in the keys of the points; -1 where there are no points of its account, portfolio and currency. */
   readonly key: Int32Array;
   readonly amount: ExactValues;
-  /** 1 for what comes from outside or goes there, 0 for what is profit or loss. */
+  /** 1 for deposits and withdrawals, 0 for profit or loss. */
   readonly isTransfer: Uint8Array;
   /** Those whose key is -1, by what they name. */
   readonly strays: readonly StrayMoves[];
@@ -75,7 +75,7 @@ async function readStrays(
   }));
 }
 
-/** The same of an event: what is booked on an account is of its only portfolio, as the macro `session_points` has it. */
+/** The same for an event: one booked on an account belongs to its only portfolio, as in the macro `session_points`. */
 export function moveKeySql(keys: readonly AccountKey[]): string {
   const ofAccount = Map.groupBy(keys.entries(), ([, { account, currency }]) =>
     JSON.stringify([account, currency]),

@@ -4,15 +4,15 @@ import type { FillColumns } from "../trades/fill-columns.ts";
 import type { Valuation } from "../trades/valuation.ts";
 
 /**
- * What an account in one currency has come to, as far as the pass has gone: sums over its positions that follow each
- * change of one of them, so that a point costs no more where there are a thousand. Amounts are in money.
+ * Running sums of an account in one currency over its positions, updated at each change of a position, so that a point
+ * costs the same with a thousand of them. Amounts are in money.
  */
 export class AccountSums {
   /** What came from outside less what went there. */
   transfers = 0n;
   /** All that cash has gained: transfers, other money that events tell of, and fills, less their fees. */
   paid = 0n;
-  /** What the open positions are worth, and what they cost. */
+  /** The value of open positions, and their cost. */
   value = 0n;
   averageCost = 0n;
   fifoCost = 0n;

@@ -13,7 +13,7 @@ import { countedStream } from "../../duckdb/whole-stream.ts";
 import type { DecimalType } from "../../model/profile/exact-types.ts";
 import type { BarSource } from "../instruments/instrument.ts";
 
-/** What the bars of several sources closed at, in the order in which they closed. */
+/** The closes of several sources' bars, in order of time. */
 export interface BarCloses {
   readonly count: number;
   /** UNIX nanoseconds. */
@@ -26,8 +26,8 @@ export interface BarCloses {
 }
 
 /**
- * Reads the closes of all sources at once from the view `bars`, which has to show one run alone: a query for each of a
- * thousand would take far longer. Bars without a low, a high or a close are left out, as they are for trades.
+ * Reads the closes of all sources at once from the view `bars`, which must show a single run: a query for each of a
+ * thousand would take far longer. Leaves out bars without a low, a high or a close, as for trades.
  */
 export async function readCloses(
   connection: DuckDBConnection,

@@ -6,7 +6,7 @@ import type { RunRef } from "../../model/source.ts";
 /** The rows of a run that its books are made of. */
 export interface BooksSource {
   readonly run: RunRef;
-  /** When the run began; null if nobody says. UNIX nanoseconds. */
+  /** When the run began; null if unknown. UNIX nanoseconds. */
   readonly started: bigint | null;
   /** Whether the run has ended, so that no more rows come. */
   readonly isFinal: boolean;

@@ -18,8 +18,8 @@ export interface Off extends Place {
 }
 
 /**
- * What is off in series of points. A point that is off by as much as the point before it adds to the count, and is not
- * listed again: whatever went wrong, it was before. Once as many are listed as are shown, a point costs two comparisons.
+ * Records deviations in series of points. A point with the same deviation as the previous one is counted but not listed
+ * again: its cause came earlier. Once the list is full, a point costs two comparisons.
  */
 export class BreakLog {
   rows = 0;

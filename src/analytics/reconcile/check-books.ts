@@ -168,7 +168,7 @@ const noMoves: MoveColumns = {
   strays: [],
 };
 
-/** What points show of positions where other checks tell that something is off. */
+/** Notes about positions in points, if other checks report deviations. */
 function shownNotes({ toldAbove, firstTold }: Bridge, fills: FillColumns): string[] {
   if (toldAbove === 0) return [];
   const note = `${countText(toldAbove, "point")} ${agreeing(toldAbove, "moves", "move")} as another position would, which checks 1 to 4 report`;
@@ -298,7 +298,7 @@ class BookRows {
     return { closes: await readCloses(connection, wanted, pricesTogether(exactTypes)), sources };
   }
 
-  /** What can be told of which keys, and why not of the others. */
+  /** Which keys can be checked, and why the others cannot. */
   #judge(fills: FillColumns): Pick<Read, "keys" | "isKnown" | "isMarked" | "unknown" | "unmarked"> {
     const [source, points, moves] = [this.#source, this.#points, this.#moves];
     const { closes, sources } = this.#closes!;
@@ -423,7 +423,7 @@ function breakOf({ series, ts, seq, before, amount, what }: Off, around: Around)
   };
 }
 
-/** The first place in a rising column behind an instant; 0 where there is none. */
+/** The first index in a rising column after an instant; 0 without one. */
 function firstAfter(ts: BigInt64Array, instant: bigint | null): number {
   if (instant === null) return 0;
   let [from, to] = [0, ts.length];

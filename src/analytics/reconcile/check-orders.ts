@@ -30,7 +30,7 @@ const kinds = [
 type Kind = (typeof kinds)[number];
 
 const working: readonly Kind[] = ["PARTIALLY_FILLED", "CANCEL_REQUESTED", "FILLED", "CANCELED", "EXPIRED"];
-/** What may follow each step, as the interface has it. */
+/** The steps that may follow each step, by the interface. */
 const next: Readonly<Record<Kind, readonly Kind[]>> = {
   SUBMITTED: ["REJECTED", "ACCEPTED"],
   ACCEPTED: working,
@@ -178,7 +178,7 @@ class OrderLog {
   readonly #first: Break[] = [];
   readonly #kinds = new Map<string, number>();
 
-  /** `own` are the rows of the order, of which the one at fault is listed last. */
+  /** `own` has the rows of the order; the one at fault is listed last. */
   add(what: string, at: Row, own: readonly OwnRow[], difference: Difference | null): void {
     this.#breaks++;
     this.#kinds.set(what, (this.#kinds.get(what) ?? 0) + 1);
@@ -236,7 +236,7 @@ interface Instant {
   filled: bigint;
 }
 
-/** What orders are checked with, beside their rows. */
+/** Facts for checking orders, besides their rows. */
 interface OrderFacts {
   readonly quantityScale: number;
   readonly priceScale: number;
@@ -293,7 +293,7 @@ class OrderLife {
     if (instant !== last) this.#instants.push(instant);
     instant.fills++;
     instant.filled = this.#traded;
-    // a fill of no quantity comes to what was there before it
+    // a fill with zero quantity leads to the same total as before
     if (quantity !== 0n || !this.#turnovers.has(this.#traded))
       this.#turnovers.set(this.#traded, { turnover: this.#turnover, instant });
   }
@@ -345,7 +345,7 @@ class OrderLife {
       }
       const isWhole = last.filled === this.#traded;
       for (const step of this.#steps) this.#averageOf(step, isWhole);
-      // where the quantity is off, that is told
+      // a wrong quantity is reported elsewhere
       if (isWhole) for (const fill of this.#doubled) this.#tell("trade_id of another fill", fill);
     }
     this.#rows = [];
@@ -365,7 +365,7 @@ class OrderLife {
     }
     const sum = this.#turnovers.get(step.filled);
     if (sum === undefined) {
-      // where the order's own end is not that of the fills, that is told, and may be why
+      // if the order's own end differs from the fills', that is reported, and may be the reason
       if (isWhole) this.#tellFilled(step);
       return;
     }
@@ -386,7 +386,7 @@ class OrderLife {
     }
   }
 
-  /** A quantity on the way that the fills never come to, unless they might in another order. */
+  /** An intermediate quantity that the fills never reach, unless they might in another order. */
   #tellFilled(step: Row & Step): void {
     let [from, to] = [0, this.#instants.length];
     while (from < to) {

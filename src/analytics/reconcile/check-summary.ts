@@ -17,7 +17,7 @@ import { mayBeOf, strayText } from "./stray-moves.ts";
 const exact = z.string().regex(/^-?\d+(?:\.\d+)?$/);
 const count = z.union([z.string().regex(/^\d+$/), z.int().nonnegative()]).transform(String);
 
-/** What of the summary is checked; a gateway's document may have more. */
+/** The checked part of the summary; a gateway's document may have more. */
 const summarySchema = z.object({
   run_id: z.string(),
   instance_id: z.string(),
@@ -38,7 +38,7 @@ function atCommon({ value, scale }: Exact): bigint {
   return value * 10n ** BigInt(common - scale);
 }
 
-/** A field of the summary beside what a table comes to, with `common` decimals. */
+/** A field of the summary and the table's total, with `common` decimals. */
 interface Compared {
   readonly field: "orders" | "fills" | "fees" | "final_equity" | "initial_equity";
   readonly reported: bigint;

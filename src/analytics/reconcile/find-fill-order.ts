@@ -3,8 +3,8 @@ import type { BooksSource } from "./books-source.ts";
 import { type BooksOptions, checkBooks } from "./check-books.ts";
 
 /**
- * The order of a run's fills in which its books balance, or come nearest to it. Null if that cannot be told: for want
- * of rows, or because no fills share an instant, so that all orders are the same.
+ * The order of a run's fills in which its books balance, or come closest to it. Null if unknown because of missing
+ * rows, or because no fills share an instant, so that all orders are the same.
  */
 export async function findFillOrder(
   source: BooksSource,

@@ -33,7 +33,7 @@ export function whyLacking({ tables }: Manifest, table: TableName): string | nul
   return entry.proven === null && rows === 0 ? `${table} is ${entry.state}, and none of its rows came` : null;
 }
 
-/** Books of which rows may be missing do not balance, and nobody could tell why: `incomplete`. */
+/** Throws `incomplete`: books that may lack rows do not balance, and nobody could tell why. */
 export function requireProvenBooks(manifest: Manifest, tables: readonly TableName[]): void {
   requireProven(shortfallOf([manifest], tables, false), "books need rows that are proven");
 }

@@ -122,7 +122,7 @@ const restsOn: Readonly<Record<number, readonly (typeof reconciledTables)[number
   8: ["orders", "fills", "equity", "events"],
 };
 
-/** Tables of a run of which rows may be missing: what holds for the others may not for these. */
+/** Tables of a run that may lack rows: checks that hold for others may not hold for these. */
 function doubtsOf({ unproven, withheld, setAside }: Shortfall, run: RunRef) {
   const isOwn = ({ instance, run: of }: TableOfRun) => instance === run.instanceId && of === run.runId;
   const notProven = [...unproven, ...withheld].filter((table) => isOwn(table) && table.state !== null);

@@ -13,7 +13,7 @@ export type Accounting = (typeof accountings)[number];
 /** How the cost of what is closed is found. */
 export type Costs = "average" | "fifo";
 
-/** A way to keep books, and what is off where they were kept so. */
+/** A way of keeping books, and the deviations from it. */
 export interface Kept {
   readonly accounting: Accounting;
   readonly costs: Costs;
@@ -21,11 +21,11 @@ export interface Kept {
   readonly parts: BreakLog;
   /** Realized and unrealized profit. */
   readonly profit: BreakLog;
-  /** Points whose profit is off by as much as cash or position value, which is told there. */
+  /** Points whose profit deviates as much as cash or position value, where it is reported. */
   toldAbove: number;
 }
 
-/** What was seen of the books. Amounts are in money, of `scale` decimals. */
+/** Findings about the books. Amounts are in money, of `scale` decimals. */
 export interface Books {
   readonly scale: number;
   readonly sum: BreakLog;
@@ -34,17 +34,19 @@ export interface Books {
   readonly bridge: Bridge;
   /** Points at which an open position was marked to its last fill, for its bars begin later. */
   readonly markedAtFill: number;
-  /** Fills and events behind the last point of their account, which nothing reported says anything of. */
+  /** Fills and events after their account's last point, which no reported figure covers. */
   readonly after: number;
 }
 
-/** What the rows say of positions, without cash, costs, fees or transfers. */
+/** What the rows show about positions, without cash, costs, fees or transfers. */
 export interface Bridge {
-  /** Points without a position, and points behind another without a fill between, whose difference shows what is held. */
+  /**
+   * Points without a position, and successive points without a fill in between, whose difference shows the holdings.
+   */
   readonly log: BreakLog;
   /** Of the points: those at which the fills leave no position. */
   flat: number;
-  /** Points that show another position than the fills come to, where checks 1 to 4 tell already that something is off. */
+  /** Points that show another position than the fills, if checks 1 to 4 already report a deviation. */
   toldAbove: number;
   /** The first of these at which one position alone is open. */
   firstTold: ShownPosition | null;
@@ -68,7 +70,7 @@ export interface BooksWalk {
   readonly sources: readonly number[];
   /** By position: index in the keys of the points; -1 where there are none of its account, portfolio and currency. */
   readonly keys: readonly number[];
-  /** By key: whether money can be told from the rows. */
+  /** By key: whether money can be computed from the rows. */
   readonly isKnown: readonly boolean[];
   /** By key: whether positions can be valued, whatever is known of money. */
   readonly isMarked: readonly boolean[];
@@ -139,7 +141,7 @@ class BooksPass {
     this.#accounts = points.keys.map(() => new AccountSums());
     this.#lastPoints = new BigInt64Array(points.keys.length);
     this.#positions = fills.positions.map(({ instrument }, position) => {
-      // what no point tells of has sums of its own
+      // accounts without points get their own sums
       const account = this.#accounts[walk.keys[position]!] ?? new AccountSums();
       const value = valuationOf(instrument, fills.scales);
       return new HeldPosition(account, fills, value, instrument.kind === "linear");
@@ -299,7 +301,7 @@ class BooksPass {
     this.#profit(this.#marginFifo, at, fifoValue, fifoCash, fifoUnrealized, fifoRealized, allowed);
   }
 
-  /** What an inverse contract's value may be off by, as it divides. */
+  /** The allowed deviation of an inverse contract's value, because it divides. */
   #allowedOf({ fills }: AccountSums): bigint | null {
     return this.#given ?? BigInt(fills) * 10n ** BigInt(this.#scale - bookedDecimals);
   }
@@ -372,18 +374,18 @@ const said = {
   realized: { average: "realized is not that of average cost", fifo: "realized is not that of fifo cost" },
 } as const;
 
-/** Whether an amount that is off is so for what another is off by. */
+/** Whether one amount deviates only because another does. */
 function isTold(amount: bigint, told: bigint, allowed: bigint | null): boolean {
   if (amount === 0n || told === 0n) return false;
   return allowed === null ? amount === told : beyond(amount - told, allowed) === 0n;
 }
 
-/** What is off by more than is allowed; 0 otherwise. Null allows nothing. */
+/** The deviation if it exceeds what is allowed; 0 otherwise. Null allows nothing. */
 function beyond(amount: bigint, allowed: bigint | null): bigint {
   return allowed === null || amount > allowed || amount < -allowed ? amount : 0n;
 }
 
-/** A row of a chunk, of which nothing is read that nobody asks for. */
+/** A row of a chunk, which reads only requested values. */
 class RowPlace implements Place {
   row = 0;
   readonly #chunk: PointChunk;

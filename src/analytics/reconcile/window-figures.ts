@@ -13,11 +13,11 @@ import { layersOf, type MetricWindow } from "./metric-windows.ts";
 export interface SeriesConvention {
   /** `(]`: a point at the window's end belongs to it; `[)`: to the next. */
   readonly edge: "(]" | "[)";
-  /** What the first return is against: the point before the window, or the first one in it. */
+  /** The base of the first return: the point before the window, or the first one in it. */
   readonly base: "before" | "first";
   /** Whether deposits and withdrawals are taken off first. */
   readonly flows: boolean;
-  /** What a return is over: from one point to the next, or a day. */
+  /** The period of a return: from one point to the next, or a day. */
   readonly session: "bars" | "utc";
 }
 
@@ -41,7 +41,7 @@ export type MeasuredWindow = ReadonlyMap<string, MeasuredFigure>;
 
 /** Of figures of one period a year: what they are multiplied by for more. */
 const perRootYear: ReadonlySet<string> = new Set(["volatility", "downside_deviation", "sharpe", "sortino"]);
-/** Figures of which deviations divide by n - ddof, and whether ddof is in the divisor. */
+/** Figures whose deviations divide by n - ddof, and whether ddof is in the divisor. */
 const withDdof: ReadonlyMap<string, "above" | "below"> = new Map([
   ["volatility", "above"],
   ["sharpe", "below"],
@@ -76,10 +76,10 @@ export function figureUnder(
 const mostAtOnce = 4_000_000;
 
 /**
- * Figures of windows of a run's equity points, by the macro `performance` that `runvault metrics` prints from. A window
- * under a convention becomes a series of its own: its points behind the one that its first return is against, and the
- * money that moved. All of them are measured by one statement, as most of its time goes into planning it, unless there
- * are very many. While it measures, the views `equity` and `events` are of these; afterwards they show the run again.
+ * Figures of windows of a run's equity points, by the macro `performance`, like those of `runvault metrics`. A window
+ * under a convention becomes a separate series: its points after the base of its first return, and the money that
+ * moved. Usually one statement measures all of them, because planning it takes most of the time. Meanwhile the views
+ * `equity` and `events` show these series; afterwards they show the run again.
  */
 export class WindowFigures {
   readonly #source: BooksSource;
@@ -158,7 +158,7 @@ export class WindowFigures {
     }
   }
 
-  /** A type for equity and for what deposits come to. */
+  /** A type for equity and total deposits. */
   #amountType(): string {
     const { exactTypes } = this.#source;
     const [equity, amount] = [
@@ -227,13 +227,13 @@ async function writeWindows(
 }
 
 /**
- * The points of each window, numbered from `offset`; with the base `before`, behind the point before it, or what was
- * deposited until then.
+ * The points of each window, numbered from `offset`; with the base `before`, after the previous point, or the deposits
+ * until then.
  */
 function pointsSql({ edge, base, session }: SeriesConvention, offset: number): string {
   const isBefore = edge === "(]" ? "<=" : "<";
   const isBehind = edge === "(]" ? ">" : ">=";
-  // under `utc` the base has to be of a day of its own
+  // under `utc` the base must be on another day
   const baseTs =
     session === "bars"
       ? "make_timestamp_ns(epoch_ns(f.ts) - 1)"

@@ -24,7 +24,7 @@ export function alignedColumns(
   );
   const line = (row: readonly string[], painted: typeof paint) => {
     const shown = row.map((cell, index) => {
-      // blanks behind the last cell would only wrap
+      // blanks after the last cell would only wrap
       const width = index < row.length - 1 || right[index] ? widths[index]! : 0;
       return painted(right[index] ? cell.padStart(width) : cell.padEnd(width), names[index]!);
     });

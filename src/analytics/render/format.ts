@@ -19,7 +19,7 @@ const endings = {
   parquet: "parquet",
 } as const;
 
-/** The form of a file by what its name ends with; null if that tells nothing. */
+/** The format of a file by its ending; null if unknown. */
 export function formatOf(file: string): Format | null {
   return namedByEnding(file, endings);
 }

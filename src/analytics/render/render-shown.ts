@@ -10,7 +10,7 @@ export interface ShownOptions {
   readonly mostRows?: number | undefined;
   /** Characters of a line, to which a table is cut; any number unless given. */
   readonly width?: number | undefined;
-  /** Called with a sentence for people about what is not shown. */
+  /** Called with a note for people about what is not shown. */
   readonly onCut?: ((note: string) => void) | undefined;
 }
 
@@ -64,7 +64,7 @@ interface Shown {
   lines(rows: readonly Row[]): string;
 }
 
-/** What EXPLAIN says is text of DuckDB's in lines of its own, in the second column. */
+/** DuckDB's EXPLAIN returns text with its own lines, in the second column. */
 function isExplain({ columns }: QueryResult): boolean {
   return columns.length === 2 && columns[0]?.name === "explain_key";
 }
@@ -108,7 +108,10 @@ function tableOf(
 /** In the place of columns that are left out. */
 const gap = -1;
 
-/** The columns that fit into a line, the first at least: the last stays before those in the middle do, for it is often what was asked for. */
+/**
+ * The columns that fit into a line, at least the first. Drops middle columns before the last, which is often the one
+ * wanted.
+ */
 function columnsThatFit(
   names: readonly string[],
   cells: readonly (readonly string[])[],
@@ -128,13 +131,13 @@ function columnsThatFit(
   return [0];
 }
 
-/** How many digits of a decimal behind its point say something. */
+/** How many digits after a decimal's point are significant. */
 function digitsOf(value: DuckDBValue): number {
   if (!(value instanceof DuckDBDecimalValue)) return 0;
   return /\.(\d*?)0*$/.exec(value.toString())?.[1]?.length ?? 0;
 }
 
-/** A value's text, a decimal's without zeros beyond so many digits behind its point. */
+/** A value's text; a decimal without zeros after so many digits. */
 function shortened(value: DuckDBValue, digits: number): string {
   const text = cellText(value);
   if (!(value instanceof DuckDBDecimalValue) || value.scale <= digits) return text;

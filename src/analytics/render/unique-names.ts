@@ -1,4 +1,4 @@
-/** The names with _2, _3, … behind those that were there before. */
+/** Adds _2, _3, … to repeated names. */
 export function uniqueNames(names: readonly string[]): string[] {
   const seen = new Map<string, number>();
   return names.map((name) => {

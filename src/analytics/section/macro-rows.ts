@@ -21,7 +21,7 @@ export async function macroRows(
     readonly select: string;
     readonly more?: Readonly<Record<string, string>>;
     readonly rest?: string;
-    /** Leaves out account, portfolio and currency: for what is of all series together. */
+    /** Leaves out account, portfolio and currency, for figures of all series together. */
     readonly keyless?: boolean;
     /** Adds those of all accounts in the base currency, where there are rates. */
     readonly withTotal?: boolean;

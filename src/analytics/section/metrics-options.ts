@@ -18,7 +18,7 @@ export interface MetricsOptions {
   readonly log: boolean;
   readonly base: "deposit" | "first";
   readonly benchmark: Benchmark | null;
-  /** Rates at which what is in several currencies is added; without them nothing is. */
+  /** Rates for adding several currencies; without them nothing is added. */
   readonly rates: Rates | null;
   /** The yearly Sharpe ratio that the probabilistic one is compared with. */
   readonly psrBenchmark: number;

@@ -20,8 +20,8 @@ const benchmarkFile = {
 } as const;
 
 /**
- * Reads a CSV file with the columns `timestamp` (RFC 3339, UTC where it has no offset, or UNIX nanoseconds) and
- * `price`; others are not looked at. Throws `invalid_argument` with file and line for what is not such a file.
+ * Reads a CSV file with the columns `timestamp` (RFC 3339, UTC without an offset, or UNIX nanoseconds) and `price`;
+ * ignores others. Throws `invalid_argument` with file and line for an invalid file.
  */
 export async function readBenchmark(file: string, signal?: AbortSignal): Promise<BenchmarkPrices> {
   const ts: Nanoseconds[] = [];

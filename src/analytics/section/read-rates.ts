@@ -2,7 +2,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { formatTime, type Nanoseconds } from "../../model/time.ts";
 import { timedRows } from "./timed-rows.ts";
 
-/** What a unit of each currency is worth in one of them, from an instant to the next of that currency. */
+/** The value of each currency's unit in a base currency, from one instant to that currency's next. */
 export interface Rates {
   /** As it was named. */
   readonly file: string;
@@ -20,7 +20,7 @@ const ratesFile = {
 
 /**
  * Reads a CSV file of exchange rates, exact decimals of at most nine digits on either side of the point. Throws
- * `invalid_argument` with file and line for what is not such a file, has two base currencies, or goes back in time.
+ * `invalid_argument` with file and line for a file that is invalid, has two base currencies, or goes back in time.
  */
 export async function readRates(file: string, signal?: AbortSignal): Promise<Rates> {
   const rows: { at: Nanoseconds; currency: string; rate: string }[] = [];

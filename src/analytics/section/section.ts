@@ -25,7 +25,7 @@ export interface MeasuredRun {
 
 /** Figures of a part of something: one drawdown, one month, the trades of one symbol. */
 export interface FigurePart {
-  /** What it is a part by: `rank`, `month`, `symbol`. */
+  /** The kind of part: `rank`, `month`, `symbol`. */
   readonly by: string;
   readonly key: string;
   readonly figures: Readonly<Record<string, Figure>>;
@@ -47,7 +47,7 @@ export interface SectionFigures {
   readonly notes: readonly string[];
 }
 
-/** Thrown where a section has nothing to say, with the reason that stands in its place; the other sections stand. */
+/** Thrown by a section without data, with the reason to show instead; other sections remain. */
 export class NothingToSay extends Error {}
 
 /** The tables that a section reads. */
@@ -65,7 +65,7 @@ export interface Section {
   alsoReads?(options: MetricsOptions): readonly TableName[];
   /** Whether the options ask for it. */
   isWanted(options: MetricsOptions): boolean;
-  /** What holds for all of its figures, in the words of a heading. */
+  /** The conventions of all its figures, as a heading. */
   conventions(options: MetricsOptions): string;
   read(run: MeasuredRun): Promise<SectionFigures>;
 }

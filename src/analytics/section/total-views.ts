@@ -78,7 +78,7 @@ export async function overTotal<T>(connection: DuckDBConnection, read: () => Pro
   }
 }
 
-/** What a view said of a rate that it lacks, as our own error; anything else as it is. */
+/** A view's error about a missing rate, as our own; returns other errors unchanged. */
 function asMissingRate(thrown: unknown): unknown {
   const message = thrown instanceof Error ? thrown.message : "";
   const [, missing, file] = /(there is no rate of .* at or before \S+Z) in (.*)$/s.exec(message) ?? [];

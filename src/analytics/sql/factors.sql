@@ -372,15 +372,15 @@ ranges AS (
   FROM finite f
   GROUP BY GROUPING SETS ((f.portfolio, f.factor), (f.portfolio, f.factor, f.symbol, f.venue))
 ),
--- about the mean: DuckDB sums powers of what it is given, of which nothing is left where values are large and near each
--- other, as moving averages are
+-- centred, because DuckDB sums powers of its input, which would lose all precision for values that are large and close
+-- together, such as moving averages
 centred AS (
   SELECT r.portfolio, r.factor, r.symbol, r.venue, f.value - r.mean AS value
   FROM ranges r JOIN finite f ON f.portfolio = r.portfolio AND f.factor = r.factor
     AND (r.symbol IS NULL OR (f.symbol = r.symbol AND f.venue = r.venue))
   WHERE abs(f.value) < 1e70
 ),
--- apart, as they are undefined if no value differs from another, and beyond doubles where values are too large
+-- separate, because they are undefined if all values are equal, and overflow doubles for very large values
 shapes AS (
   SELECT c.portfolio, c.factor, c.symbol, c.venue, stddev_samp(c.value) AS deviation, skewness(c.value) AS g1,
     kurtosis(c.value) AS g2

@@ -35,7 +35,7 @@ export function isMacroName(name: string): name is MacroName {
   return Object.hasOwn(macroNames, name);
 }
 
-/** Whether one of these tells markets apart by what is known of their instruments. */
+/** Whether one of these distinguishes markets by facts about their instruments. */
 export function needInstruments(names: readonly MacroName[]): boolean {
   return names.some((name) => macroNames[name] === orders || macroNames[name] === factors);
 }

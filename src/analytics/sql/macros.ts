@@ -3,7 +3,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { packageFile } from "../../model/package-file.ts";
 import type { MacroName } from "./macro-names.ts";
 
-/** The files of SQL beside this one, each after the files whose macros it calls. */
+/** The SQL files in this folder, each after those whose macros it calls. */
 const calledFiles = {
   normal: [],
   series: [],

@@ -1,7 +1,7 @@
 import type { FillColumns } from "./fill-columns.ts";
 import type { Valuation } from "./valuation.ts";
 
-/** Decimals of an equity row's amounts, to which a gateway that books by average cost rounds the cost of what is closed. */
+/** Decimals of equity rows, to which a gateway that uses average cost rounds the cost of closed lots. */
 const bookedDecimals = 9;
 
 /**
@@ -28,12 +28,12 @@ export class AverageCostPosition {
     return this.#quantity;
   }
 
-  /** What the open quantity cost on average, times the quantity: money, signed as the value of the position is. */
+  /** The cost of the open quantity at the average price: money, with the sign of the position's value. */
   get cost(): bigint {
     return this.#cost;
   }
 
-  /** What all fills brought in: less what was bought was worth, and what was sold was worth; money, without fees. */
+  /** The cash flow of all fills: minus the value bought, plus the value sold; money, without fees. */
   get flow(): bigint {
     return this.#flow;
   }

@@ -65,8 +65,8 @@ export async function readBars(
 }
 
 /**
- * Returns the first bar that opens at an instant or later. Where all are as long as each other, as they mostly are, it
- * holds no column of when they open.
+ * Returns the first bar that opens at an instant or later. If all bars have the same length, as usual, no column of
+ * opening times is kept.
  */
 function openings(opened: BigInt64Array, closed: BigInt64Array): (from: Nanoseconds) => number {
   const length = opened.length === 0 ? 0n : closed[0]! - opened[0]!;

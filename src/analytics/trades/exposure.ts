@@ -5,7 +5,7 @@ import type { FillColumns } from "./fill-columns.ts";
 import type { RunTrades } from "./run-trades.ts";
 import { doubleValuationOf } from "./valuation.ts";
 
-/** What was held over a stretch of time, all positions together; statistics, in doubles. */
+/** Exposure over a period, all positions together; statistics, in doubles. */
 export interface Exposure {
   /** Share of the time in which any position was open. */
   readonly timeInMarket: number;
@@ -14,7 +14,7 @@ export interface Exposure {
   readonly net: number;
 }
 
-/** What a position is worth as time goes on: its quantity, at the latest close or fill. */
+/** The value of a position over time: its quantity at the latest close or fill. */
 class HeldPosition {
   quantity = 0n;
   #gross = 0;

@@ -1,7 +1,7 @@
 import type { FillColumns } from "./fill-columns.ts";
 import type { Valuation } from "./valuation.ts";
 
-/** A quantity that was bought by one fill and sold by another. Valid until the next one is told. */
+/** A quantity bought by one fill and sold by another. Valid until the next one. */
 export interface Match {
   /** Fills by index; the one that opened came first. */
   readonly entry: number;
@@ -10,7 +10,7 @@ export interface Match {
   readonly quantity: bigint;
   readonly entryFee: bigint;
   readonly exitFee: bigint;
-  /** What the quantity was worth at either price, in money. */
+  /** The quantity's value at either price, in money. */
   readonly entryValue: bigint;
   readonly exitValue: bigint;
 }
@@ -51,7 +51,7 @@ export class FifoPosition {
     return this.#quantity;
   }
 
-  /** What the open lots were worth when they were opened, in money; below zero when a linear position is short. */
+  /** The value of the open lots when they were opened, in money; negative when a linear position is short. */
   get cost(): bigint {
     return this.#cost;
   }
@@ -108,7 +108,10 @@ export class FifoPosition {
     this.#cost += isBuy[fill] === 1 ? value : -value;
   }
 
-  /** The value of a part of a fill of which `left` is not matched yet: of an inverse contract what the fill's value falls by. */
+  /**
+   * The value of a part of a fill of which `left` is not matched yet: for an inverse contract, by how much the fill's
+   * value falls.
+   */
   #partValue(fill: number, left: bigint, part: bigint): bigint {
     const price = this.#fills.price[fill]!;
     if (this.#isLinear) return this.#value(part, price);

@@ -5,13 +5,13 @@ export interface HeldBefore {
   readonly account: string;
   readonly portfolio: string;
   readonly currency: string;
-  /** What its positions were worth at the first equity row. */
+  /** The value of its positions at the first equity row. */
   readonly positionValue: string;
 }
 
 /**
- * The portfolios whose first equity row, before all of their fills, has a position: what opened it is in no fill, so
- * their trades begin from a position that nobody knows. The views `equity` and `fills` have to show one run alone.
+ * The portfolios that have a position in their first equity row, before all of their fills: the fill that opened it is
+ * missing, so their trades start from an unknown position. The views `equity` and `fills` must show a single run.
  */
 export async function readHeldBefore(connection: DuckDBConnection): Promise<readonly HeldBefore[]> {
   const result = await connection.runAndReadAll(`

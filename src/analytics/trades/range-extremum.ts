@@ -32,7 +32,7 @@ export class RangeExtremum {
     }
   }
 
-  /** The extreme of the values from one place to before another, of which there has to be one. */
+  /** The extreme value from one index to before another, at least one. */
   over(from: number, to: number): bigint {
     const first = Math.ceil(from / blockSize);
     const last = Math.floor(to / blockSize);

@@ -18,7 +18,7 @@ import type { RunInstruments } from "../instruments/resolve-instruments.ts";
 import type { FillColumns, FillOrder, PositionKey } from "./fill-columns.ts";
 import { scalesOf } from "./valuation.ts";
 
-/** What an archive's types and the caller say of the fills that are read. */
+/** Types from the archive and the caller for reading fills. */
 export interface FillReading {
   readonly run: RunRef;
   readonly instruments: RunInstruments;
@@ -36,8 +36,8 @@ const named = ["account", "portfolio", "venue", "symbol", "fee_currency"] as con
 type Named = (typeof named)[number];
 
 /**
- * Reads the fills of the view `fills`, which has to show one run alone, in bounded memory beside the columns. Throws
- * `malformed_row` for a row without price, quantity or side, and for a quantity below zero.
+ * Reads the fills of the view `fills`, which must show a single run, in bounded memory apart from the columns. Throws
+ * `malformed_row` for a row without price, quantity or side, and for a negative quantity.
  */
 export async function readFills(connection: DuckDBConnection, reading: FillReading): Promise<FillColumns> {
   const { run, instruments, exactTypes, priceType, order, withOrders } = reading;

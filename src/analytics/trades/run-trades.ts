@@ -15,7 +15,7 @@ import { valuationOf } from "./valuation.ts";
 import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
 
 export interface RunTradesOptions {
-  /** What the file of `--instruments` says; null for what is assumed without one. */
+  /** The file of `--instruments`; null for the defaults. */
   readonly instruments: InstrumentsFile | null;
   /** Default `key`. */
   readonly order?: FillOrder;
@@ -23,7 +23,7 @@ export interface RunTradesOptions {
   readonly withOrders?: boolean;
 }
 
-/** The fills of a run with what they need to be told as trades, in memory. */
+/** A run's fills with everything needed for trades, in memory. */
 export interface RunTrades {
   readonly run: RunRef;
   readonly instruments: RunInstruments;
@@ -33,16 +33,16 @@ export interface RunTrades {
   /** Portfolios whose trades begin from a position that no fill of the run opened. */
   readonly heldBefore: readonly HeldBefore[];
   barsOf(position: number): BarColumns | null;
-  /** What a signed quantity of a position's instrument is worth at a price, in money. */
+  /** The value of a signed quantity of a position's instrument at a price, in money. */
   value(position: number, quantity: bigint, price: bigint): bigint;
   /** Goes over the fills once. */
   walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch">): readonly FinalPosition[];
 }
 
 /**
- * Reads what a run's trades are told from; the views have to show `tradedTables`. While it reads, and afterwards, these
- * show this run alone: `showAll` undoes it. `exactTypes` gives the archive's. Throws `invalid_argument` if it is not
- * clear what the run's instruments are, and `malformed_row` for fills that are none.
+ * Reads the data for a run's trades; the views must show `tradedTables`. From then on they show this run alone:
+ * `showAll` undoes it. `exactTypes` has the archive's types. Throws `invalid_argument` if the run's instruments are
+ * unclear, and `malformed_row` for invalid fills.
  */
 export async function readRunTrades(
   views: RunViews,

@@ -32,8 +32,8 @@ const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Frida
 const nsPerHour = 3_600_000_000_000n;
 
 /**
- * The figures of a run's trades by a grouping, over a stretch of time for what is a mean over it; net of fees. Trades
- * of which something is open at the end are in the profit, marked, and in nothing else.
+ * The figures of a run's trades by a grouping, over a period for rates per time; net of fees. Trades that are still
+ * open at the end count in the profit, at their mark, and in nothing else.
  */
 export function tradeFigures(
   trades: RunTrades,

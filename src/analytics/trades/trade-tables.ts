@@ -12,7 +12,9 @@ import type { FinalPosition } from "./walk-trades.ts";
 export const tradeTableNames = ["round_trips", "matches", "positions"] as const;
 export type TradeTableName = (typeof tradeTableNames)[number];
 
-/** A column of rows of one kind: what it holds, and its value in a row. Text is told apart, as it is kept once each. */
+/**
+ * A column for rows of one kind: its type, and its value in a row. Text is separate, because each text is kept once.
+ */
 export type TradeColumn<Row> = { readonly name: string } & (
   | { readonly type: "VARCHAR"; readonly of: (row: Row, run: RunTrades) => string | null }
   | {

@@ -6,7 +6,7 @@ import type { FillColumns } from "./fill-columns.ts";
 import { rescale } from "./valuation.ts";
 
 /**
- * What counts as one trade. `flat`: from a flat position to the next flat one. `order`: what the fills of one order
+ * The definition of one trade. `flat`: from a flat position to the next flat one. `order`: what the fills of one order
  * closed. `match`: what one fill closed of another. (Lean calls the first FlatToFlat and the last FillToFill.)
  */
 export const groupings = ["flat", "order", "match"] as const;
@@ -53,7 +53,7 @@ export class Trade {
   /** Σ price × quantity, with the decimals of both. */
   entryAmount = 0n;
   exitAmount = 0n;
-  /** Profit before fees, in money; what is open at its mark. */
+  /** Profit before fees, in money; open quantities at their mark. */
   gross = 0n;
   fees = 0n;
   /** Index of the currency of its fees, `none` where they are all zero, `several` where they cannot be added. */
@@ -110,7 +110,7 @@ export class Trade {
     return this.#fills.ts[this.entry]!;
   }
 
-  /** The last exit; of what is open its mark, or its last fill where that came later. */
+  /** The last exit; for an open trade its mark, or its last fill if later. */
   get to(): Nanoseconds {
     const last = this.#fills.ts[this.mark === null ? this.exit : Math.max(this.lastEntry, this.exit)]!;
     return this.mark !== null && this.mark.ts > last ? this.mark.ts : last;

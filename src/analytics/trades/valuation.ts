@@ -2,7 +2,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { divideHalfEven } from "../../model/fixed-point.ts";
 import { atScale, type Instrument } from "../instruments/instrument.ts";
 
-/** Decimals of the scaled integers of a run: prices, quantities, fees, and what they come to. */
+/** Decimals of a run's scaled integers: prices, quantities, fees, and their products. */
 export interface Scales {
   readonly price: number;
   readonly quantity: number;
@@ -24,7 +24,7 @@ export function scalesOf(
   return { price, quantity, fee, money: Math.max(leastMoney, product, fee) };
 }
 
-/** What a signed quantity of an instrument is worth at a price, in money. */
+/** The value of a signed quantity of an instrument at a price, in money. */
 export type Valuation = (quantity: bigint, price: bigint) => bigint;
 
 /**
@@ -67,7 +67,7 @@ export function doubleValuationOf(
   const exact = valuationOf(instrument, scales);
   const factor = unit * 10 ** scales.price;
   return (quantity, price) => {
-    // which says what is wrong
+    // this call throws the right error
     if (price <= 0) exact(1n, BigInt(price));
     return (-quantity / price) * factor;
   };
@@ -94,5 +94,8 @@ export function rescale(value: bigint, from: number, to: number): bigint {
   return to >= from ? value * 10n ** BigInt(to - from) : divideHalfEven(value, 10n ** BigInt(from - to));
 }
 
-/** What money is printed and stored as: decimals that hold it exactly unless types were widened, and 20 digits before them. */
+/**
+ * The type for printing and storing money: decimals that hold it exactly unless types were widened, and 20 digits
+ * before them.
+ */
 export const storedMoney = { precision: 38, scale: leastMoney } as const;

@@ -15,13 +15,13 @@ export interface FinalPosition {
   readonly last: number;
   /** Signed: above zero when long. */
   readonly quantity: bigint;
-  /** What the open quantity cost, in money and signed as its value is: by average, and by first in, first out. */
+  /** The cost of the open quantity, in money with the sign of its value: by average, and by first in, first out. */
   readonly averageCost: bigint;
   readonly fifoCost: bigint;
-  /** What the open quantity is worth at the mark, in money. */
+  /** The value of the open quantity at the mark, in money. */
   readonly value: bigint;
   readonly mark: Mark;
-  /** What all fills brought in, fees apart, in money: profit is `flow` + `value`. */
+  /** The cash flow of all fills without fees, in money: profit is `flow` + `value`. */
   readonly flow: bigint;
   /** Of all of its fills. */
   readonly fees: bigint;
@@ -36,15 +36,15 @@ export interface Walk {
   /** The bars of a position's instrument; null if there are none. */
   barsOf(position: number): BarColumns | null;
   readonly grouping: Grouping;
-  /** Told of each trade once it is over, in the order in which they are closed, and then of what is open at the end. */
+  /** Called for each trade when it is over, in order of closing, and then for open ones at the end. */
   onTrade?(trade: Trade): void;
   /** Told of each match as it is made. */
   onMatch?(match: Match): void;
 }
 
 /**
- * The one pass over a run's fills: every position by first in, first out and by average cost, in exact integers.
- * Returns the positions at the end, in the order of their keys. Holds the open lots, and the trades that are not over.
+ * The single pass over a run's fills: every position by first in, first out and by average cost, in exact integers.
+ * Returns the final positions, in the order of their keys. Holds the open lots and unfinished trades.
  */
 export function walkTrades(walk: Walk): readonly FinalPosition[] {
   const { fills } = walk;

@@ -94,10 +94,7 @@ function most(plots: number, isNarrow = false): { readonly candles: number; read
   return { candles: Math.floor(whole.candles * share), marks: Math.floor((whole.marks * share) / 1.5) };
 }
 
-/**
- * From the lowest price to the highest of what is drawn; where several runs are, as many percent around the middle of
- * each.
- */
+/** From the lowest to the highest price drawn; for several runs, the same percentage around the middle of each. */
 function priceRanges(
   drawn: readonly { readonly candles: readonly Candle[]; readonly marks: readonly FillMark[] }[],
 ): readonly (readonly [number, number])[] {
@@ -214,7 +211,7 @@ function candleLayers(
             type: "rect",
             aria: true,
             fill: colour,
-            // a rising candle is lighter: told apart without its colour
+            // a rising candle is lighter, so that it can be recognized without its colour
             fillOpacity: isUp ? 0.35 : 1,
             stroke: colour,
             strokeWidth: 0.75,

@@ -11,13 +11,13 @@ interface Noted {
 }
 
 /**
- * Whose figures they are. Charts are given every run of the page, also those that have nothing to draw: these are named
- * in the caption. Of several runs each has the colour of its number, whichever of them are drawn.
+ * The run of the figures. Charts get every run of the page, also those without data, which the caption names. Among
+ * several runs each keeps the colour of its number, whichever are drawn.
  */
 export interface OfRun {
   /** INSTANCE/RUN. */
   readonly name: string;
-  /** What it is called where there is no room for its name: `[1]`. */
+  /** Its short name: `[1]`. */
   readonly label: string;
   /** From 1. */
   readonly number: number;
@@ -50,7 +50,7 @@ export interface Drawdown {
 
 /** For `returnsChart`. One run: a histogram with the normal curve and the VaR lines. Several: outlines. */
 export interface ReturnsData extends Noted {
-  /** What each return is of, in the singular: `day`, `minute`. */
+  /** The period of each return, in the singular: `day`, `minute`. */
   readonly period: string;
   readonly runs: readonly ReturnsRun[];
 }
@@ -112,7 +112,7 @@ export interface ExcursionsRun extends OfRun {
   readonly net: Float64Array;
 }
 
-/** For `profitChart`: net P&L of trades by what they have in common. */
+/** For `profitChart`: net P&L of trades by a common property. */
 export interface ProfitData extends Noted {
   readonly currency: string;
   /** `hour`: keys 0 to 23, of the exit in UTC. `weekday`: keys 1 (Monday) to 7. Absent ones are drawn as none. */
@@ -142,7 +142,7 @@ export interface SlippageData extends Noted {
 export interface SlippageGroup {
   /** Of the orders: `MARKET`, `LIMIT`, or `MARKET, taker`. */
   readonly type: string;
-  /** What it is measured against: `arrival`, `bar`, `mid`. */
+  /** The reference: `arrival`, `bar`, `mid`. */
   readonly reference: string;
   /** A cost above zero; null if there is no reference. */
   readonly basisPoints: number | null;
@@ -155,7 +155,7 @@ export interface LatencyData extends Noted {
 }
 
 export interface LatencyGroup {
-  /** What is measured: `submit to accept`, `submit to first fill`. */
+  /** The latency measured: `submit to accept`, `submit to first fill`. */
   readonly measure: string;
   /** Of the orders: `MARKET`. */
   readonly type: string;

@@ -5,9 +5,9 @@ export interface Chart {
   /** Unique among the charts of a page: `equity`, `returns`. Letters, digits and hyphens. */
   readonly id: string;
   readonly title: string;
-  /** One or two sentences on what is drawn and what was left out. Plain text. */
+  /** One or two sentences on what is drawn and left out. Plain text. */
   readonly caption: string;
-  /** The vega-lite spec at the wide size, its data inline and its colours those of the light theme, so that it draws anywhere. */
+  /** The vega-lite spec at the wide size, with inline data and the light theme's colours, so that it draws anywhere. */
   readonly spec: TopLevelSpec;
   /** An `<svg>` element of 980 px. Its colours are the page's CSS variables, and it has no ids. */
   readonly wide: string;
@@ -21,7 +21,7 @@ export interface ChartNumbers {
   readonly columns: readonly string[];
   /** As many cells a row as there are columns; some sixty rows at most. */
   readonly rows: readonly (readonly string[])[];
-  /** What was left out: `60 of 45,031 points`; empty if nothing was. */
+  /** What was left out: `60 of 45,031 points`; empty for nothing. */
   readonly note: string;
 }
 

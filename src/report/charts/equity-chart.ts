@@ -89,7 +89,7 @@ function draw(frame: Frame, { runs, isOne, shaded, readings, isLog }: Drawn): Dr
       stroke: paint(strokes[index]!.colour),
       strokeWidth: 1.5,
       strokeJoin: "round",
-      // what stands alone between two gaps is a dot
+      // a single point between two gaps becomes a dot
       strokeCap: "round",
       strokeDash: [...strokes[index]!.dash],
       // a single point is no line

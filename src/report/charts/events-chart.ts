@@ -27,7 +27,7 @@ const mostMarks = 2600;
 const severities = ["INFO", "WARNING", "ERROR"] as const;
 type Severity = (typeof severities)[number];
 
-/** How a mark of each looks: told apart by shape as by colour. */
+/** The look of each mark: different in shape as well as colour. */
 const looks: Record<Severity, { shape: "circle" | "diamond" | "triangle-up"; colour: Colour; size: number }> =
   {
     INFO: { shape: "circle", colour: "muted", size: 34 },

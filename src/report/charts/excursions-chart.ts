@@ -20,7 +20,7 @@ const mostSingle = 1000;
 /** Marks of one of the two plots, of all runs. */
 const mostMarks = 1200;
 
-/** What trades made in the end against how far they had gone wrong before (MAE), and how far right (MFE). */
+/** The results of trades against how far they had gone wrong before (MAE), and how far right (MFE). */
 export async function excursionsChart(data: ExcursionsData): Promise<Chart | NoChart> {
   const { currency, grouping } = data;
   const isOne = data.runs.length === 1;
@@ -61,7 +61,7 @@ function binned(isOne: boolean): string {
 
 type Run = ExcursionsData["runs"][number];
 
-/** Those of its trades of which all three are known. */
+/** The trades for which all three values are known. */
 function knownOf({ net, mae, mfe, ...run }: Run): Run {
   const known = Array.from(net.keys()).filter((index) =>
     [net, mae, mfe].every((values) => Number.isFinite(values[index])),
@@ -127,7 +127,7 @@ function draw(frame: Frame, trades: Trades): Drawing {
       title: textWithin(`${name}, ${currency}`, fontSize, width),
     });
     const up = valueEncoding(y, "y", frame);
-    // beside the first, the same axis needs no labels again
+    // the same axis beside the first needs no labels again
     const aside = isFirst || isNarrow ? up : { ...up, axis: { ...up.axis, labels: false } };
     return {
       height,
@@ -257,7 +257,7 @@ function marksOfSeveral(
   return runs.flatMap((run, index): Layer[] => {
     const { net, [of]: values } = run;
     const { crowded, single } = cells[index] ?? { crowded: [], single: net.keys() };
-    // runs that share a cell stand beside each other in it
+    // runs that share a cell are side by side in it
     const aside = (index + 0.5) / runs.length;
     const points = [
       ...crowded.map(({ x, y, count }) => ({

@@ -10,7 +10,7 @@ import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-lo
 const id = "exposure";
 const title = "Exposure";
 
-/** What was held over time, gross and net: of one run on the same axes, of several apart. */
+/** Exposure over time, gross and net: for one run on the same axes, for several on separate ones. */
 export async function exposureChart(data: ExposureData): Promise<Chart | NoChart> {
   const runs = data.runs.filter(({ gross, net }) => gross.some(Number.isFinite) || net.some(Number.isFinite));
   if (runs.length === 0) return { id, title, reason: "no positions" };

@@ -14,7 +14,7 @@ const mostBars = 60;
 
 type Run = FeesData["runs"][number];
 
-/** Fees and rebates of each venue, a panel a currency: what is counted in different things is not added. */
+/** Fees and rebates of each venue, a panel per currency, because different currencies are not added. */
 export async function feesChart(data: FeesData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs

@@ -15,7 +15,7 @@ const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const mostKeys = 20;
 const mostBars = 48;
 
-/** Net P&L of trades by what they have in common: of hours and weekdays in their order, of all else the largest first. */
+/** Net P&L of trades by a common property: hours and weekdays in their order, everything else largest first. */
 export async function profitChart(data: ProfitData): Promise<Chart | NoChart> {
   const { by, currency } = data;
   const id = `profit-by-${by}`;

@@ -11,7 +11,7 @@ const title = "Slippage by order type";
 /** So many bars are as high as a page. */
 const mostBars = 60;
 
-/** What fills cost against each reference, by type of order: types of order cancel each other where they are added. */
+/** The cost of fills against each reference, by order type, because types would cancel each other in a sum. */
 export async function slippageChart(data: SlippageData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs.flatMap(({ groups, ...run }) => {

@@ -3,7 +3,7 @@ import { type Html, type HtmlValue, html, nothing } from "./html.ts";
 
 /** A row of what is compared: a cell of each run. */
 export interface ComparedRow {
-  /** What the row is of: rows of the same stand together, and it is shown at the first of them. */
+  /** The row's subject: rows with the same one are adjacent, and it is shown at the first. */
   readonly key: string;
   /** Which of its figures; empty if there is one alone. */
   readonly name: string;
@@ -34,7 +34,7 @@ export function comparedTable({ caption, isCaptionHidden, head, runs, isText, ro
       ...runs.map((title) => (isText ? { title, isText } : { title, isNumber: true })),
     ],
     rows: rows.map(({ key, name, cells }, index) => [
-      // who hears the table is told at every row what it is of
+      // a screen reader says the subject at every row
       rows[index - 1]?.key === key ? html`<span class="unseen">${key}</span>` : key,
       ...(hasNames ? [name] : []),
       ...cells,

@@ -9,7 +9,7 @@ export interface TableColumn {
 }
 
 export interface DataTable {
-  /** What the table is, for whoever cannot see where it stands; shown above it unless `hidden`. */
+  /** The table's subject, for screen readers; shown above it unless `hidden`. */
   readonly caption: string;
   readonly isCaptionHidden?: boolean;
   readonly columns: readonly TableColumn[];

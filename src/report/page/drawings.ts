@@ -13,8 +13,8 @@ export class Drawings {
   }
 
   /**
-   * A chart at both of its widths, of which the page's style shows one, with what it says in words, and its numbers to
-   * unfold. In place of one that was not drawn a line that says why.
+   * A chart at both of its widths (the page's style shows one), with its summary in words, and its numbers to unfold.
+   * If it was not drawn, a line that says why.
    */
   add(chart: Chart | NoChart, heading: string | null = null): Html {
     if ("reason" in chart) return html`<p class="empty">${chart.title}: ${chart.reason}.</p>\n`;

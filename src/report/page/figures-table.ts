@@ -16,8 +16,8 @@ export interface FiguresColumn {
 }
 
 /**
- * A row a figure, a column a run, and why what is `n/a` is so; of one run a list in columns. Of the names given, those
- * that any column has.
+ * A row per figure, a column per run, with the reasons for `n/a`; for a single run a list in columns. Only names that
+ * any column has.
  */
 export function figuresTable(
   caption: string,
@@ -59,7 +59,7 @@ function figuresList(figures: Figures, names: readonly string[]): Html {
   return html`<dl class="list">\n${items}</dl>\n`;
 }
 
-/** The currency of money: other units are told by the figure's text, or by its name. */
+/** The currency of money; the figure's text or name has other units. */
 function unitOf(figure: Figure): Html {
   const isMoney = figure.value !== null && /^[A-Z0-9]{2,12}\b/.test(figure.unit);
   return isMoney ? html`<span class="unit"> ${figure.unit}</span>` : nothing;

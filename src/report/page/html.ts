@@ -8,7 +8,7 @@ export class Html {
     this.text = text;
   }
 
-  /** What a chart drew. The only text that no one escapes here: whoever drew it did. */
+  /** A chart's drawing: the only text that is not escaped here, because its renderer did. */
   static drawn(svg: string): Html {
     return new Html(svg);
   }
@@ -19,7 +19,7 @@ export class Html {
   }
 }
 
-/** What may stand in a template: neither null nor undefined, so that no page ever says so. */
+/** Values allowed in a template: neither null nor undefined, so that no page ever shows these words. */
 export type HtmlValue = string | number | bigint | Html | readonly HtmlValue[];
 
 /**

@@ -6,14 +6,14 @@ export interface Page {
   /** Run card and figures. */
   readonly head: Html;
   readonly sections: readonly { readonly id: string; readonly title: string; readonly body: Html }[];
-  /** When and by what it was made: the one line of a page that differs from time to time. */
+  /** When and by what it was made: the only line of a page that varies. */
   readonly made: string;
 }
 
 /** No script, no request, no font, no image: what a page may do, in its own words. */
 const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/** A page whole: one file that needs nothing beside it. */
+/** A complete page in one file without dependencies. */
 export function pageText({ title, head, sections, made }: Page): string {
   const links = sections.map(
     ({ id, title: name }) => html`<a href="#${id}">${name.replace(/, %$/, "")}</a>\n`,

@@ -7,7 +7,7 @@ import { formatScaled } from "../../model/fixed-point.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type LinePoints, ReducedLines } from "./reduced-lines.ts";
 
-/** What nothing is added over: a portfolio of an account, in one currency. */
+/** The finest unit, over which nothing is summed: a portfolio of an account, in one currency. */
 export interface SeriesKey {
   readonly account: string;
   readonly portfolio: string;
@@ -42,7 +42,7 @@ interface Point {
   readonly ret: number | null;
 }
 
-/** Equity and drawdown of each portfolio, and the returns of its sessions. Holds the sessions, no equity row. */
+/** Equity and drawdown of each portfolio, and its session returns. Keeps the sessions in memory, but no equity row. */
 export async function readCurves(run: MeasuredRun): Promise<readonly Curve[]> {
   const points = await sessionPoints(run);
   const asked = await run.connection.runAndReadAll(`
@@ -148,7 +148,7 @@ async function readLines(
     let flow = 0;
     for (; next < flows.length && flows[next]!.ts <= ts; next++) flow += flows[next]!.amount;
     const wealth = since === 0 ? 0 : ((value - flow) / since) * factor;
-    // what is left over of taking flows off in doubles is no drawdown
+    // a rounding error from removing flows in doubles is not a drawdown
     if (wealth > top || Math.abs(wealth / top - 1) < 1e-12) top = wealth;
     lines.add(ts, value, Math.max(wealth / top - 1, -1));
     isOver = value <= 0 || value - flow <= 0;

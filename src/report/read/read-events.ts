@@ -21,7 +21,7 @@ export interface EventsRead {
   readonly kinds: readonly { readonly kind: string; readonly severity: string; readonly count: number }[];
 }
 
-/** Stretches of time of which a chart shows one event of a kind; the most that it shows, and that are listed. */
+/** Number of time intervals from which a chart shows one event per kind; also the most that are listed. */
 const stretches = 300;
 const mostDrawn = 2_000;
 const mostListed = 50;

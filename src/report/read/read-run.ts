@@ -7,7 +7,7 @@ import { type EventsRead, readEvents } from "./read-events.ts";
 import { type RollingRead, readRolling, usualWindow } from "./read-rolling.ts";
 import { readTrades, type TradesRead } from "./read-trades.ts";
 
-/** What is read of a run beside its figures: what charts are drawn of. */
+/** The data for charts, besides a run's figures. */
 export interface RunRead {
   readonly manifest: Manifest;
   readonly curves: readonly Curve[];
@@ -23,7 +23,7 @@ export interface RunRead {
   readonly instruments: readonly string[];
 }
 
-/** Reads a run while its rows are shown. `told` are its figures: what they say is absent is not read. */
+/** Reads a run while its rows are visible. `told` has its figures: what they call absent is not read. */
 export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<RunRead> {
   const { manifest } = measured;
   const absent = (name: string) => told.sections.find((section) => section.name === name)?.absent ?? null;

@@ -109,7 +109,7 @@ class Gathered {
     return Number(value) / 10 ** this.#trades.fills.scales.money;
   }
 
-  /** What the whole trade would have made at its worst and at its best price, against its entry. */
+  /** The whole trade's result at its worst and best price, against its entry. */
   #excursions(trade: Trade): { readonly mae: number; readonly mfe: number; readonly source: string } {
     const { position, isLong, quantity, entryPrice } = trade;
     const { mae, mfe, source } = trade.excursions(this.#trades.barsOf(position));

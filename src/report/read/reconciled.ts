@@ -5,7 +5,7 @@ import type { Archive } from "../../archive/archive.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 
-/** Codes for which books cannot be reconciled though figures can be computed. */
+/** Codes with which books cannot be reconciled although figures can be computed. */
 const told = ["incomplete", "invalid_argument", "malformed_row", "value_out_of_range"];
 
 /** A run as `runvault reconcile` finds it, with its defaults; where it refuses, why. */

@@ -5,13 +5,13 @@ export interface LinePoints {
   readonly lower: Float64Array;
 }
 
-/** Places of what is kept of a column: the first point, the smallest and the largest of each line, the last point. */
+/** Values kept per column: the first point, the smallest and largest of each line, the last point. */
 const places = 6;
 
 /**
- * Two lines of any length as few points as a screen can show: of each column of pixels the first and the last point, and
- * those at which either line is smallest and largest, so that what is drawn of them is what would be drawn of all. Points
- * have to come in the order of time; either line may have gaps (NaN).
+ * Reduces two lines of any length to as many points as a screen can show: for each column of pixels the first and last
+ * point, and the smallest and largest of each line, so the drawing looks the same. Points must come in order of time;
+ * either line may have gaps (NaN).
  */
 export class ReducedLines {
   readonly #from: number;
@@ -35,7 +35,7 @@ export class ReducedLines {
       for (let place = 0; place < places; place++) this.#keep(place, time, upper, lower);
       return;
     }
-    // what is kept may be a gap, which any value is better than
+    // the kept value may be a gap, and any value is better
     if (upper < kept[4]! || Number.isNaN(kept[4])) this.#keep(1, time, upper, lower);
     if (upper > kept[7]! || Number.isNaN(kept[7])) this.#keep(2, time, upper, lower);
     if (lower < kept[11]! || Number.isNaN(kept[11])) this.#keep(3, time, upper, lower);

@@ -29,7 +29,7 @@ const latencies = [
   ["fill_latency", "submit to first fill"],
 ] as const;
 
-/** What became of orders, what that cost, and how long it took. */
+/** What happened to orders, what that cost, and how long it took. */
 export const executionSection: PageSection = {
   id: "execution",
   title: "Execution",
@@ -91,7 +91,7 @@ async function panelHtml(panel: Panel, { reported: { runs }, drawings }: PagePar
   const hasSymbols = members.some(({ run }) => by(run, "symbol").length > 1);
   const columns = members.map(({ run, group }) => runColumn(run, isOnly, group.figures));
   return html`${figuresTable("Figures of the execution", columns, names)}${charts.map((chart) =>
-    // of which there is nothing the figures and tables say why
+    // the figures and tables say why something is missing
     "reason" in chart ? nothing : drawings.add(chart, chart.title),
   )}${table("Slippage in basis points, and the age of the books", "Orders", "slippage")}${table("Orders by type", "Type", "order_type")}${hasSymbols ? table("Orders by symbol", "Symbol", "symbol") : nothing}${table("Fees by venue, rebates separate", "Venue", "venue")}`;
 }

@@ -25,7 +25,7 @@ const tables = [
   ["quantile", "Returns by quantile", "Factor, horizon, quantile"],
 ] as const;
 
-/** What values factors have, and what prices did after them. */
+/** The values of factors, and prices after them. */
 export const factorsSection: PageSection = {
   id: "factors",
   title: "Factors",
@@ -92,7 +92,7 @@ function coefficients(by: By) {
   const across = by("ic_across_symbols").filter((part) => numberOf(part, "ic") !== null);
   const parts = across.length > 0 ? across : by("ic_through_time");
   const found = parts.flatMap((part) => {
-    // FACTOR, N bars, and what comes behind: the symbol
+    // FACTOR, N bars, and then the symbol
     const match = /^(.*) (\d+) bars?(?: (.*))?$/s.exec(part.key);
     const { ic } = part.figures;
     if (match === null || ic === undefined) return [];

@@ -55,7 +55,7 @@ function grid(panel: Panel, { previous }: Reported): Html {
     });
     const money =
       name === "fees" ? told.flatMap(({ figure }) => (figure.value === null ? [] : figure.unit)) : [];
-    // those of several runs are as large as each other
+    // the same size for all runs
     const length = Math.max(...told.map(({ text }) => text.length));
     const long = length > 11 ? " longest" : length > 8 ? " long" : "";
     const values = told.map(({ run, figure, text }) => {

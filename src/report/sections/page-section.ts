@@ -10,7 +10,7 @@ export interface PageSection {
   /** What links to it name. */
   readonly id: string;
   readonly title: string;
-  /** What stands below its heading; a section without data is one line that says why. */
+  /** The part below its heading; a section without data is one line that says why. */
   render(page: PageParts): Promise<Html>;
 }
 
@@ -31,7 +31,7 @@ export function notes(lines: readonly string[]): Html {
   return html`${[...new Set(lines)].map((line) => html`<p class="note">${sentence(line)}</p>\n`)}`;
 }
 
-/** What a section says of each panel, under a heading where there are several. */
+/** A section's text for each panel, under headings if there are several. */
 export async function overPanels(
   panels: readonly Panel[],
   render: (panel: Panel) => Promise<Html> | Html,
@@ -62,7 +62,7 @@ export function chartRun({ name, label, number }: ReportedRun): OfRun {
   return { name, label, number };
 }
 
-/** What figures are headed by where a table has one of each run: colour and number, or `Value` for the only one. */
+/** A run's column heading for figures: colour and number, or `Value` for a single run. */
 export function runColumn(run: ReportedRun, isOnly: boolean, figures: Figures): FiguresColumn {
   return { title: isOnly ? "Value" : runHead(run, false), name: isOnly ? "" : run.label, figures };
 }

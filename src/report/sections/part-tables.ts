@@ -13,8 +13,8 @@ export type Part = Group["parts"][number];
 const most = 60;
 
 /**
- * A table of the parts of a group, a row a part and a column a figure. Without those of which no figure is known: they
- * are told by their reasons alone.
+ * A table of a group's parts, a row per part and a column per figure. Parts without any known figure are listed only
+ * with their reasons.
  */
 export function partTable(caption: string, head: string, parts: readonly Part[]): Html {
   if (parts.length === 0) return html``;
@@ -46,7 +46,7 @@ export interface RunParts {
   readonly parts: readonly Part[];
 }
 
-/** The same of several runs: a row a figure of a part, a column a run; of one run alone as `partTable` has it. */
+/** The same for several runs: a row per figure of a part, a column per run; for a single run like `partTable`. */
 export function partsTable(caption: string, head: string, runs: readonly RunParts[], isOnly: boolean): Html {
   if (isOnly) return partTable(caption, head, runs[0]?.parts ?? []);
   const all = runs.flatMap(({ parts }) => parts);

@@ -32,7 +32,7 @@ export const provenanceSection: PageSection = {
   },
 };
 
-/** What the archive says of the runs, a column a run. */
+/** The archive's facts about the runs, a column per run. */
 function factsTable(runs: readonly ReportedRun[]): Html {
   const rows: readonly (readonly [string, (manifest: Manifest) => string])[] = [
     ["Generation", ({ generation }) => String(generation)],

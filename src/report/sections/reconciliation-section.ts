@@ -9,7 +9,7 @@ import { empty, notes, type PageParts, type PageSection, runHead } from "./page-
 import type { ReportedRun } from "./reported.ts";
 import { verdictText } from "./run-card.ts";
 
-/** What the gateway reported, against the rows that it reported it by. */
+/** The gateway's reported figures against its own rows. */
 export const reconciliationSection: PageSection = {
   id: "reconciliation",
   title: "Reconciliation",
@@ -21,7 +21,7 @@ export const reconciliationSection: PageSection = {
   },
 };
 
-/** A row a check, a column a run; what is not as it should be of each run beneath. */
+/** A row per check, a column per run; below it each run's problems. */
 function compared(runs: readonly ReportedRun[]): Html {
   const checked = runs.flatMap(({ label, reconciled }) =>
     typeof reconciled === "string" ? [] : [{ label, checks: reconciled.checks }],

@@ -13,7 +13,7 @@ import type { RunRead } from "../read/read-run.ts";
 export interface ReportedRun {
   /** INSTANCE/RUN. */
   readonly name: string;
-  /** What its columns are headed by: `[1]`, or its name where it is the only one. */
+  /** The heading of its columns: `[1]`, or its name if it is the only one. */
   readonly label: string;
   /** From 1: its colour is `--run-N`. */
   readonly number: number;
@@ -35,7 +35,7 @@ export interface Reported {
 
 export type Group = MetricsSection["groups"][number];
 
-/** What stands on one pair of axes: the same series of each run. */
+/** The contents of one pair of axes: the same series of each run. */
 export interface Panel {
   /** Empty where it is the only one. */
   readonly name: string;
@@ -60,7 +60,7 @@ export function panelsOf(runs: readonly ReportedRun[]): readonly Panel[] {
 /** Sections whose figures are of series; those of factors are of no account. */
 const ofSeries = ["performance", "trades", "execution"];
 
-/** The series of a run that figures are of: those of equity, and those that have trades or orders alone. */
+/** A run's series: those with equity, and those with only trades or orders. */
 function seriesOf({ told }: ReportedRun): readonly SeriesKey[] {
   const groups = told.sections
     .filter(({ name }) => ofSeries.includes(name))
@@ -78,7 +78,7 @@ export function isSameKey(a: SeriesKey, b: SeriesKey): boolean {
   return a.account === b.account && a.portfolio === b.portfolio && a.currency === b.currency;
 }
 
-/** A section of a run's figures; undefined if the options did not ask for it. */
+/** A section of a run's figures; undefined if it was not requested. */
 export function sectionOf(told: MetricsRun, name: string): MetricsSection | undefined {
   return told.sections.find((section) => section.name === name);
 }

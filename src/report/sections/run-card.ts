@@ -43,7 +43,7 @@ export function runCard({ runs, options }: Reported): Html {
 ${warnings(runs)}${card}`;
 }
 
-/** What nobody may overlook: rows that are not proven, and runs that go on. */
+/** Prominent warnings: unproven rows, and growing runs. */
 function warnings(runs: readonly ReportedRun[]): Html {
   const told = runs.flatMap(({ label, told, name }) => {
     const of = runs.length === 1 ? "" : `${label} `;

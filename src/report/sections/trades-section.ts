@@ -30,7 +30,7 @@ const names = [
 const breakdowns = ["symbol", "hour", "weekday"] as const;
 const weekdays = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/** What trades made, how far they went, and the best and worst of them. */
+/** The results of trades, their excursions, and the best and worst of them. */
 export const tradesSection: PageSection = {
   id: "trades",
   title: "Trades",

@@ -33,7 +33,7 @@ export interface BarOptions {
   /** What the axis counts, beneath it. */
   readonly axisTitle: string;
   readonly isWhole?: boolean;
-  /** Whether each panel has an axis of its own, as where they count different things. */
+  /** Whether each panel has its own axis, because they count different things. */
   readonly areApart?: boolean;
   /** Above the first panel. */
   readonly legend?: readonly LegendEntry[];

@@ -4,7 +4,7 @@ import type { Colour, Frame } from "./frame.ts";
 import { type LegendEntry, legend } from "./legend.ts";
 import { extentOf, valueAxis } from "./value-axis.ts";
 
-/** A bar that stands up from zero, or hangs down from it. */
+/** A bar that rises from zero, or hangs down from it. */
 export interface ColumnBar {
   /** Its place in the order, and what its label is made of. */
   readonly key: number;
@@ -34,8 +34,8 @@ export interface ColumnOptions {
 const leastWidth = 3;
 
 /**
- * Bars beside each other. Those of several runs stand beside each other at each key; where that makes them too narrow,
- * each run has a plot of its own, with the same scales.
+ * Vertical bars. Those of several runs are side by side at each key; if that makes them too narrow, each run gets its
+ * own plot, with the same scales.
  */
 export function columnBars(frame: Frame, bars: readonly ColumnBar[], options: ColumnOptions): Drawing {
   const { fontSize, isNarrow } = frame;
@@ -88,7 +88,7 @@ function fewer({ values, labels }: ReturnType<typeof valueAxis>) {
   const kept = [...values.keys()].filter(
     (index) => index === 0 || index === values.length - 1 || values[index] === 0,
   );
-  // zero beside an end would run into its label
+  // a label of zero next to an end would run into the end's label
   const apart = kept.filter(
     (index) => values[index] === 0 || Math.abs(index - values.indexOf(0)) > values.length / 4,
   );

@@ -13,7 +13,7 @@ export interface Panel {
   readonly layers: readonly Layer[];
 }
 
-/** Plots beneath or beside each other, all as wide. */
+/** Plots of the same width, above or beside each other. */
 export interface Drawing {
   readonly panels: readonly Panel[];
   readonly isSideBySide?: boolean;
@@ -29,7 +29,7 @@ export interface ChartDescription {
   readonly id: string;
   readonly title: string;
   readonly caption: string;
-  /** What a screen reader says in place of the drawing: what it shows, in a sentence. */
+  /** The drawing in a sentence, for screen readers. */
   readonly label: string;
   readonly numbers: ChartNumbers;
   /** Draws it into a frame: called for each width. */

@@ -32,7 +32,7 @@ export function strongestFactors<Factor extends Named>(
   return { drawn: [...strengths.keys()].filter((factor) => strongest.includes(factor)), all: strengths.size };
 }
 
-/** A line of points, and how it is told from the others. */
+/** A line of points, and its look. */
 export interface FactorLine<Point> {
   readonly points: readonly Point[] & Point[];
   readonly look: RunLook;
@@ -110,7 +110,7 @@ export function drawFactorPanels<Point>(
   };
 }
 
-/** The mark of a point that has a text of its own. */
+/** The mark of a point with its own text. */
 export function factorMark({ shape, colour }: RunLook, { paint }: Frame) {
   const fill = paint(colour);
   return { ...({ type: "point", aria: true, filled: true } as const), shape, fill, size: 44, opacity: 1 };

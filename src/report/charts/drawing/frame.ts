@@ -1,4 +1,4 @@
-/** The colours by their part in a chart, as they are in the light theme. A page gives each as a CSS variable: `--ink`. */
+/** The light theme's colours by their part in a chart. A page sets each as a CSS variable: `--ink`. */
 const lightColours = {
   ink: "#16181d",
   muted: "#5a5f69",

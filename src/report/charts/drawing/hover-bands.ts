@@ -9,7 +9,10 @@ export interface Reading {
   readonly text: string;
 }
 
-/** Unseen bands over a plot of lines, each of which tells the values at a time. None where the page is narrow: phones do not hover. */
+/**
+ * Invisible bands over a plot of lines, each of which shows the values at a time. None on narrow pages: phones do not
+ * hover.
+ */
 export function hoverBands(
   readings: readonly Reading[],
   axis: TimeAxis,

@@ -28,7 +28,7 @@ export interface LinePanel {
   /** Whether zero is on the axis in any case. */
   readonly hasZero: boolean;
   readonly lines: readonly PanelLine[];
-  /** What stands beside the heading: what is given, or the lines by their names. */
+  /** Shown beside the heading: the given names, or those of the lines. */
   readonly names?: readonly LegendEntry[] | "lines";
 }
 
@@ -114,7 +114,7 @@ function lineLayer(
       stroke: paint(colour),
       strokeWidth: 1.5,
       strokeJoin: "round",
-      // what stands alone between two gaps is a dot
+      // a single point between two gaps becomes a dot
       strokeCap: "round",
       strokeDash: [...dash],
       point,

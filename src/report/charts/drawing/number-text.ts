@@ -1,6 +1,6 @@
 import * as vega from "vega";
 
-/** What vega itself writes numbers and times by, always in English; its types leave the function out. */
+/** Vega's own formats for numbers and times, always in English; its types leave the function out. */
 const { format, utcFormat } = (vega as unknown as { defaultLocale(): Formatters }).defaultLocale();
 
 interface Formatters {

@@ -47,7 +47,7 @@ export function firstRows<Row>(rows: readonly Row[], noun: string): { rows: read
   return { rows: first, note: rowsNote(first.length, rows.length, noun) };
 }
 
-/** What a table of so many of so many rows says of that; nothing if it has them all. */
+/** The note of a table that does not show all rows; empty if it does. */
 export function rowsNote(shown: number, all: number, noun: string): string {
   return shown >= all ? "" : `${countText(shown)} of ${countText(all)} ${noun}.`;
 }

@@ -5,7 +5,7 @@ import type { LegendEntry } from "./legend.ts";
 const colours = ["run-1", "run-2", "run-3", "run-4", "run-5", "run-6"] as const;
 const shapes = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross"] as const;
 
-/** How a run, or one of several factors, is told from the others. */
+/** The look of a run, or of one of several factors. */
 export interface RunLook {
   readonly colour: Colour;
   /** None for the first six; those after them have the same colours, dashed. */
@@ -41,7 +41,7 @@ export function runEntries(
   });
 }
 
-/** What stands before a run's part of a sentence or a heading; nothing for one alone. */
+/** Prefix for a run's part of a sentence or heading; empty for a single run. */
 export function runPrefix({ label }: OfRun, isOne: boolean): string {
   return isOne ? "" : `${label} `;
 }
