@@ -12,7 +12,7 @@ export interface RunWatcher {
   /** Rows as they pass. */
   readonly rows?: (rows: number, bytes: number) => void;
   readonly conversion?: (change: ConversionChange) => void;
-  /** What people should know, though nothing is wrong. */
+  /** Notes for people about things that are not errors. */
   readonly note?: (text: string) => void;
   /** The same of a run, for the log. */
   readonly log?: (run: RunRef, text: string) => void;

@@ -10,12 +10,12 @@ import type { ListFinding } from "./list-finding.ts";
 import { type AskedTypes, refuseOtherTypes } from "./refuse-other-types.ts";
 import { RunLists } from "./run-lists.ts";
 
-/** What to archive: the runs named, or every finished run of the instances named (of all when undefined). */
+/** What to archive: the named runs, or every finished run of the named instances (of all when undefined). */
 export type ArchiveTarget =
   | { readonly kind: "runs"; readonly runs: readonly RunRef[] }
   | { readonly kind: "finished"; readonly instances: readonly string[] | undefined };
 
-/** What says which runs a job takes, and how. */
+/** How a job chooses its runs. */
 export interface RunChoosing {
   readonly source: HistorySource;
   /** The archive's folder. */
@@ -30,7 +30,7 @@ export interface RunChoosing {
   readonly isMoved: boolean;
   /** Plans alone: nothing is looked up, nor remembered, to recognise the source. */
   readonly isDry: boolean;
-  /** What began before this is settled. */
+  /** Runs that began before this are settled. */
   readonly settled: () => Nanoseconds;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
@@ -39,12 +39,12 @@ export interface RunChoosing {
 export interface ChosenRuns {
   /** Null where there is none yet. */
   readonly archive: Archive | null;
-  /** What the archive knows of the source. */
+  /** The archive's memory of the source. */
   readonly known: KnownSource | null;
   readonly lists: RunLists;
   /** In the order in which they are to be archived. */
   readonly runs: readonly RunToArchive[];
-  /** What there is to tell of the lists that named them. */
+  /** Findings about the lists that named them. */
   readonly findings: readonly ListFinding[];
 }
 

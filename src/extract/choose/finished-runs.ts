@@ -23,7 +23,7 @@ export interface FinishedRuns {
   readonly findings: readonly ListFinding[];
 }
 
-/** What an archive holds of an instance that nothing at its source names. */
+/** Archived runs of an instance that its source no longer lists. */
 interface Unlisted {
   /** Runs that are not proven whole, or have lost files since. */
   readonly unproven: readonly string[];
@@ -39,11 +39,11 @@ export interface HeldRuns {
 }
 
 /**
- * The runs that have ended, of some instances or of all: those that anything at the source names, and those that are
- * unproven in the archive, or not whole there. A list is held against what else names runs; what it may lack is a finding
+ * The finished runs of some or all instances: those that the source names anywhere, and those that are unproven or
+ * incomplete in the archive. A list is compared with everything else that names runs; what it may lack is a finding
  * with an error.
  *
- * A gateway that drops old runs has nothing to fear: what the archive holds COMPLETE may be gone there.
+ * A gateway that drops old runs is fine: archived COMPLETE runs may be gone there.
  */
 export async function finishedRuns(
   lists: RunLists,
@@ -109,7 +109,7 @@ function emptyList(instanceId: string): ListFinding {
   );
 }
 
-/** What there is to say of the runs' ends: a run that nobody knows to have ended or not is a doubt, the rest are notes. */
+/** Findings about the runs' ends: a run that may or may not have ended is a doubt, the rest are notes. */
 async function remarksOf({ instanceId, runs }: NamedInstance): Promise<ListFinding[]> {
   const findings: ListFinding[] = [];
   const notes = new Map<string, string[]>();
@@ -195,7 +195,7 @@ class HeldFiles {
     return file !== undefined && this.#folders.get(dirname(file))?.includes(file) === true;
   }
 
-  /** What is held of an instance, by its id, but for the runs named. */
+  /** The archived runs of an instance, by its id, except the named ones. */
   async except({
     instanceId,
     names,
@@ -207,7 +207,7 @@ class HeldFiles {
     return await this.#read(files.filter((file) => !named.has(file)));
   }
 
-  /** What is held of instances other than those, by their ids, that came from these addresses. */
+  /** The archived runs of other instances, by their ids, that came from these addresses. */
   async *besides(
     known: readonly string[],
     addresses: readonly string[],

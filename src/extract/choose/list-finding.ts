@@ -8,9 +8,9 @@ export interface ListFinding {
   /** The runs it is about; none where it is about the list as a whole. */
   readonly runIds: readonly string[];
   readonly text: string;
-  /** What runs may be missing by, or which list failed; null for what is only worth knowing. */
+  /** Why runs may be missing, or which list failed; null for a mere note. */
   readonly error: RunvaultError | null;
-  /** It is as it should be, and stays so: whoever looks each night need not hear of it again. */
+  /** A normal, lasting state: nightly jobs need not report it again. */
   readonly lasts?: true;
   /** How many entries it stands for, where it tells of the rest of many; one otherwise. */
   readonly count?: number;

@@ -30,27 +30,27 @@ export interface NamedRuns {
   readonly findings: readonly ListFinding[];
   /** Instances asked for that nothing at the source knows. */
   readonly unknown: readonly string[];
-  /** Instances of which no list could be had. */
+  /** Instances without any available list. */
   readonly failed: readonly string[];
-  /** True where a list of instances failed: what is not named may be there all the same. */
+  /** True if a list of instances failed: unnamed ones may exist. */
   readonly instancesFailed: boolean;
   /** True where the list of instances may end where a limit cut it. */
   readonly instancesMayBeCut: boolean;
 }
 
-/** What one list says: the runs it names, and those of them that every other should name, too. */
+/** One list's contents: the runs it names, and those that every other list should name, too. */
 interface Claim {
   readonly by: string;
   readonly isList: boolean;
   readonly names: ReadonlySet<string>;
   readonly counted: readonly string[];
-  /** What a list of runs says of their ends. */
+  /** The list's statements about its runs' ends. */
   readonly standings?: ReadonlyMap<string, RunStanding>;
   /** By run, why its entry cannot be read. */
   readonly faults?: ReadonlyMap<string, RunvaultError>;
-  /** What it says of runs that it does not name. */
+  /** What it says about runs that it does not name. */
   readonly rest?: ListRest | undefined;
-  /** A run that it calls the latest, and leaves out of its own list. */
+  /** A run that it calls the latest but does not list. */
   readonly latestBeside?: string | undefined;
 }
 
@@ -217,7 +217,7 @@ async function doubtsOf(
   return doubts;
 }
 
-/** The same of the lists of instances. What fails of them is told by those who take instances from them. */
+/** The same for the lists of instances. Failures are reported by callers that need instances. */
 export async function instancesDoubts(lists: RunLists, signal?: AbortSignal): Promise<ListFinding[]> {
   const claims: Claim[] = [];
   for (const listing of await lists.listings(signal)) {
@@ -248,7 +248,7 @@ export async function namedBeside(
   }
 }
 
-/** What each list of runs says of an instance. Throws where there are lists and none answers. */
+/** What each list of runs says about an instance. Throws if there are lists and none answers. */
 async function listsOf(
   lists: RunLists,
   listings: readonly RunListing[],
@@ -331,8 +331,8 @@ async function currentRunOf(
 }
 
 /**
- * A list that names all that any other says is whole as far as can be told, and then others may be short. Where each
- * lacks something of another, runs that nobody names may be missing, too.
+ * A list that names everything in the others is complete as far as known, although others may be short. If each lacks
+ * something of another, runs that nobody names may be missing, too.
  */
 async function compareClaims(
   instanceId: string,
@@ -440,7 +440,7 @@ function oddId(what: "run" | "instance", id: string, fault: string): RunvaultErr
   });
 }
 
-/** Whether an error is one that every other request would meet, and not one instance's list that makes no sense. */
+/** Whether an error would affect every other request, unlike one instance's invalid list. */
 export function concernsAll(thrown: unknown): boolean {
   const { scope, code } = RunvaultError.from(thrown);
   return (scope === "job" && code !== "not_a_gateway") || code === "internal";

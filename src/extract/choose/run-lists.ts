@@ -28,8 +28,8 @@ interface Found extends DescribedRun {
 }
 
 /**
- * What a source says of which runs there are, asked for once a job: one object for all runs of a command. A failure is
- * not kept; asking again asks the source again.
+ * A source's lists of runs, requested once per job: one object for all runs of a command. Failures are not kept; the
+ * next call asks the source again.
  */
 export class RunLists {
   readonly #source: HistorySource;
@@ -54,7 +54,7 @@ export class RunLists {
     this.#marksFinal = rules.marksFinal === true;
   }
 
-  /** Whether the source is known to call runs final: by any list so far, or by what the archive remembers of it. */
+  /** Whether the source is known to call runs final, by any list so far or by the archive's memory. */
   get marksFinal(): boolean {
     return this.#marksFinal;
   }
@@ -173,7 +173,7 @@ export class RunLists {
     return brought === undefined ? await this.#source.document(run, kind, signal) : brought;
   }
 
-  /** What one listing says of the ends of an instance's runs, or why an entry says nothing; null where it has no list. */
+  /** What a listing says about the ends of an instance's runs, or why an entry says nothing; null if it has no list. */
   async standings(
     listing: RunListing,
     instanceId: string,
@@ -309,7 +309,7 @@ function timeOf(text: string | undefined): bigint | undefined {
   return text === undefined || text === "0" ? undefined : BigInt(text);
 }
 
-/** What a source has that tells no listings apart. */
+/** The single listing of a source that does not distinguish several. */
 function onlyListing(source: HistorySource): RunListing {
   return {
     by: source.label,
@@ -332,7 +332,7 @@ function mayBeCut(runIds: readonly string[]): boolean {
   return isRoundNumber(runIds.length);
 }
 
-/** What is asked of a list for each run in it: looking through all of a long one each time takes minutes. */
+/** Lookups for each run in a list: scanning a long one each time would take minutes. */
 const entries = new WeakMap<readonly ListedRun[], ReadonlyMap<string, ListedRun>>();
 const withFinal = new WeakMap<readonly ListedRun[], boolean>();
 
@@ -355,14 +355,14 @@ function hasFinal(runs: readonly ListedRun[]): boolean {
   return is;
 }
 
-/** What is kept of one listing. */
+/** The kept data of one listing. */
 function ownMap<V>(maps: Map<RunListing, Map<string, V>>, listing: RunListing): Map<string, V> {
   const own = maps.get(listing) ?? new Map<string, V>();
   maps.set(listing, own);
   return own;
 }
 
-/** What a map keeps under a key, or what is asked for now; what fails is not kept. */
+/** A map's value for a key, requested if missing; failures are not kept. */
 async function kept<K, V>(map: Map<K, Promise<V>>, key: K, ask: () => Promise<V>): Promise<V> {
   const before = map.get(key);
   if (before !== undefined) return await before;

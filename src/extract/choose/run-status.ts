@@ -1,23 +1,23 @@
 import type { ListedRun, RunEntry } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 
-/** By what a run is taken to have ended, beside the contract's own words. */
+/** How to tell that a run has ended, besides the contract's own words. */
 export interface StatusRules {
   /** Words of the source's own for a run that has ended, as the operator gave them. */
   readonly finishedStatus: readonly string[];
   /** The archive has seen the source call a run final. */
   readonly marksFinal?: boolean | undefined;
-  /** An end that lies behind this instant counts: now, less the time that rows may arrive late. */
+  /** An end before this instant counts: now, less the time that rows may arrive late. */
   readonly settled: () => Nanoseconds;
 }
 
-/** What a source says of a run's end, taken together. */
+/** A source's statements about a run's end, taken together. */
 export interface RunStanding {
   /** True where the run has ended, whether or not rows may still be added. */
   readonly finished: boolean;
   /** True when no row will be added any more. */
   readonly final: boolean;
-  /** What of it does not fit together, or is not known; null where all is as the contract says. */
+  /** Contradictions or unknowns; null if all is as the contract says. */
   readonly remark: string | null;
   /** True where nothing says whether the run has ended. */
   readonly unknown: boolean;

@@ -2,7 +2,7 @@ import type { Evidence } from "../../archive/manifest/evidence.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
 
-/** What is here of a window. */
+/** The rows of a window that are here. */
 export interface RowsHere {
   readonly rows: number;
   readonly first: Nanoseconds | undefined;
@@ -10,15 +10,15 @@ export interface RowsHere {
 }
 
 /**
- * What a gateway told and brought of one table of a run. It only grows: an answer that shows less later takes nothing
- * back, for a node that lags may have given it. What lets it go is decided elsewhere, and said to `letGo`.
+ * What a gateway reported and sent about one table of a run. It only grows: a later answer with less takes nothing
+ * back, because a lagging node may have given it. Whoever decides to drop evidence calls `letGo`.
  */
 export class EvidenceRecord {
   readonly #items = new Map<string, Evidence>();
-  /** What the journal does not have yet. */
+  /** Not in the journal yet. */
   #unnoted: Evidence[] = [];
   #isCut = false;
-  /** What was told last of each window. */
+  /** The last count of each window. */
   readonly #latest = new Map<string, number>();
   #begins: Nanoseconds | undefined;
   #movesBack = false;
@@ -42,7 +42,7 @@ export class EvidenceRecord {
     this.#unnoted.push(item);
   }
 
-  /** How many rows were told last of the same window; undefined where none were in this command. */
+  /** The last count of the same window; undefined if there was none in this command. */
   latestOf(seen: Evidence): number | undefined {
     return this.#latest.get(keyOf(seen));
   }
@@ -66,7 +66,7 @@ export class EvidenceRecord {
     }
   }
 
-  /** What the journal is to add; `isAfresh` where that is all there is, in place of what it has. */
+  /** New entries for the journal; `isAfresh` if they replace all earlier ones. */
   unnoted(): { readonly evidence: readonly Evidence[]; readonly isAfresh: boolean } | undefined {
     const isAfresh = this.#isCut;
     const evidence = isAfresh ? this.items : this.#unnoted;
@@ -88,16 +88,16 @@ export function isLess(here: RowsHere, { rows, first, last }: Evidence): boolean
 }
 
 /**
- * True where rows that are here may be told by their hash from those that came: as many, of one version. Without a version
- * they may rightly have changed in place.
+ * True if hashes can distinguish the rows here from those that came: as many, of one version. Without a version they
+ * may legitimately have changed in place.
  */
 export function needsHash(here: RowsHere, { rows, hash, version }: Evidence, now: string | null): boolean {
   return hash !== null && here.rows === rows && version !== null && version === now;
 }
 
 /**
- * Whether a version that six descriptions in a row told says that rows rightly changed: it is new to the command and to
- * what is recorded, and a whole number has risen. One that returns is another node's.
+ * Whether a version in six consecutive descriptions shows that rows legitimately changed: it is new to the command and
+ * the record, and is a larger whole number. One that returns comes from another node.
  */
 export function isNewVersion(version: string | undefined, before: ReadonlySet<string>): boolean {
   if (version === undefined || before.has(version)) return false;

@@ -4,15 +4,15 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { type EvidenceRecord, isLess, needsHash, type RowsHere, windowOf } from "./evidence-record.ts";
 import type { LookedAt } from "./window-rows.ts";
 
-/** What was seen of a window, and what is here of it, which is less. */
+/** Evidence of a window, and the smaller number of rows here. */
 export interface Lack {
   readonly seen: Evidence;
   readonly here: RowsHere;
 }
 
 /**
- * What is less here than was seen, up to the horizon of a run that goes on: of what lies behind it nothing is said yet.
- * `version` is the run's by now.
+ * Where there is less here than was seen, up to a growing run's horizon: later rows do not count yet. `version` is the
+ * run's current one.
  */
 export async function lacking(
   record: EvidenceRecord,
@@ -54,8 +54,8 @@ function upTo(seen: Evidence, until: Nanoseconds | undefined): Evidence | undefi
 }
 
 /**
- * A table's facts with what was told of it before, where that was more: an answer of less may be that of a node that lags.
- * What was told from an earlier beginning on does not count here: rows ahead may have been dropped since.
+ * A table's facts, replaced by earlier larger counts: a smaller answer may come from a lagging node. Counts from an
+ * earlier beginning do not apply, because rows before may have been dropped since.
  */
 export function atLeast(own: TableFacts, record: EvidenceRecord, until: Nanoseconds | undefined): TableFacts {
   let { rows, last } = own;

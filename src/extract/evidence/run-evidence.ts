@@ -6,10 +6,10 @@ import type { TimeBounds } from "../../model/time.ts";
 import type { Came } from "../plan/row-key.ts";
 import { EvidenceRecord, isNewVersion } from "./evidence-record.ts";
 
-/** What a command was told and brought of each table of one run. It outlives an attempt at the run that begins anew. */
+/** What a command was told or sent about each table of one run. It survives a restart of the attempt. */
 export class RunEvidence {
   readonly #tables = new Map<TableName, EvidenceRecord>();
-  /** The storage version that the run has by what was said last; null where it has none. */
+  /** The run's storage version by the last statement; null for none. */
   version: string | null = null;
   /** Those that were said in this command before that one. */
   readonly #before = new Set<string>();
@@ -35,7 +35,7 @@ export class RunEvidence {
     if (isHere) this.versionHere = version;
   }
 
-  /** Whether that version is new: to this command and to what is recorded. */
+  /** Whether that version is new to this command and the record. */
   get isNew(): boolean {
     const recorded = [...this.#tables.values()].flatMap(({ items }) => items.map(({ version }) => version));
     const others = recorded.filter((version) => version !== null && version !== this.version) as string[];
@@ -45,7 +45,7 @@ export class RunEvidence {
     return !isOlder && isNewVersion(this.version ?? undefined, new Set([...this.#before, ...others]));
   }
 
-  /** Takes note of facts, by whichever transport. */
+  /** Records facts, from any transport. */
   told(facts: StorageFacts, { from, to }: TimeBounds): void {
     const isWhole = from === undefined && to === undefined;
     if (!isWhole && !this.countsWindows) return;
@@ -56,7 +56,7 @@ export class RunEvidence {
       if (rows === 0n && first === undefined) continue;
       record.learn({
         by: "told",
-        // rows that only the archive still has lie ahead of the first
+        // rows that only the archive still has are before the first
         from: (from ?? first ?? everything.from).toString(),
         to: (to ?? everything.to).toString(),
         rows: Math.max(1, Number(rows)),
@@ -72,7 +72,7 @@ export class RunEvidence {
   /** Takes note of rows that were sent and are not kept: so many from the first instant of a window to its last. */
   sent(table: TableName, { from, to, rows, firstKey, lastKey }: Came): void {
     const ends = { first: from.toString(), last: (to - 1n).toString() };
-    // what is known to begin or end with a row has it already
+    // already known to begin or end with a row
     const isKnown = this.of(table).items.some(
       (item) =>
         item.version === this.version &&
@@ -88,7 +88,7 @@ export class RunEvidence {
     });
   }
 
-  /** What is to stand in the journal ahead of its next entry. */
+  /** Entries to write to the journal before the next one. */
   unnoted(): Entry[] {
     const entries: Entry[] = [];
     for (const [table, record] of this.#tables) {

@@ -10,7 +10,7 @@ import { rowKey, withoutSeq } from "../plan/row-key.ts";
 import { eachLine, timeOf } from "../plan/table-asks.ts";
 import type { RowsHere } from "./evidence-record.ts";
 
-/** What is here, window by window. */
+/** The rows here, window by window. */
 export interface LookedAt {
   within(window: Window, withEnds: boolean): Promise<RowsHere>;
   /** The row hash of the rows in a window, each counted once. */
@@ -41,13 +41,13 @@ export class WindowRows {
   readonly #read: (segment: Segment) => Promise<Buffer>;
   readonly #ends: () => EndsHere;
   readonly #isKeyed: boolean;
-  /** What was read: the text of a segment stays as it is. */
+  /** Results of reading: a segment's text never changes. */
   readonly #known = new Map<string, TextRows>();
   readonly #keys = new Map<string, ReadonlySet<string | undefined>>();
 
   /**
-   * `isKeyed` says that rows came with a seq; rows without one are told apart by all else. `ends` gives the first and last time
-   * of all that is held, where they are known without reading it.
+   * `isKeyed`: rows have a seq; without one they are distinguished by everything else. `ends` returns the first and
+   * last time of everything held, if known without reading it.
    */
   constructor(
     table: Table,
@@ -63,7 +63,7 @@ export class WindowRows {
     this.#ends = ends;
   }
 
-  /** What is here now but for segments that are left out, to be looked at many times. */
+  /** The current rows without left-out segments, for repeated use. */
   now(isLeftOut: (segment: Segment) => boolean): LookedAt {
     const { segments, quarantine } = this.#held;
     const all = heldWindows({ segments: segments.filter((segment) => !isLeftOut(segment)), quarantine });
@@ -103,8 +103,8 @@ export class WindowRows {
   }
 
   /**
-   * What is here of a window. Rows that were set aside count as its own wherever they may lie. The first and last time are
-   * looked up only where `withEnds` asks for them, and are not known where rows are set aside.
+   * The rows in a window. Rows set aside count for their window wherever they may be. The first and last time are
+   * determined only with `withEnds`, and are unknown if rows are set aside.
    */
   async #within(all: readonly HeldWindow[], window: Window, withEnds: boolean): Promise<RowsHere> {
     const windows = overlapping(all, window);
@@ -150,7 +150,7 @@ export class WindowRows {
         const line = bytes.toString("utf8");
         const time = timeOf(line);
         const ts = time === null ? undefined : BigInt(time);
-        // a line that tells no time is none of the rows that are told apart here
+        // a line without a time is not one of these rows
         if (ts === undefined || ts < window.from || ts >= window.to) continue;
         rows++;
         if (first === undefined || ts < first) [first, firstLine] = [ts, line];
@@ -165,7 +165,7 @@ export class WindowRows {
     return { rows, first, last, ...keys, distinct: hashes.size, hash: sum.toString() };
   }
 
-  /** What is here of some segments, window by window. */
+  /** The rows of some segments, window by window. */
   async ofSegments(segments: readonly Segment[]): Promise<(Window & TextRows)[]> {
     const keys = new Set(segments.map(windowKey));
     const windows = heldWindows({ segments: [...segments], quarantine: [] }).filter(({ rows }) => rows > 0);

@@ -7,7 +7,7 @@ import { isRefusal } from "../plan/table-asks.ts";
 import { type Cut, OutOfOrder, type SegmentBuilder } from "./segment-builder.ts";
 import type { Slice, SliceWork } from "./slice.ts";
 
-/** Asks for rows, and bears what is transient. */
+/** Requests rows, and retries transient failures. */
 export class AnswerReader {
   readonly #slice: Slice;
   readonly #work: SliceWork;
@@ -34,7 +34,7 @@ export class AnswerReader {
     return this.#received;
   }
 
-  /** Rows of the whole slice by what its answers announced; undefined where nothing speaks of more than came. */
+  /** Rows of the whole slice by its answers' totals; undefined if nothing announced more than came. */
   get announced(): bigint | undefined {
     return this.#announced;
   }
@@ -44,7 +44,7 @@ export class AnswerReader {
     return this.#ear.ms;
   }
 
-  /** What comes of an answer that ended whole, and of those before it that were cut. */
+  /** The result of a complete answer, and of the truncated ones before it. */
   async *ask<T>(
     attempt: (number: number) => AsyncGenerator<T, void>,
     progressed: () => boolean,
@@ -107,7 +107,7 @@ export class AnswerReader {
         onRows(text.answer.rows - before, chunk.byteLength);
         if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
         if (text.isPast && mayStop) {
-          // what is left lies behind a bound that could not be asked for
+          // the rest is after a bound that could not be requested
           text.dropRest();
           break;
         }

@@ -14,8 +14,8 @@ import { requireRoom } from "./disk-need.ts";
 import { ExtraConverter } from "./extra-converter.ts";
 
 /**
- * What becomes of lines that are no proper rows: `aside`, into quarantine, or `refuse`, where every line was a row when
- * its segment was committed and the rows may not change.
+ * What to do with lines that are not proper rows: `aside` puts them into quarantine; `refuse` is for segments whose
+ * every line was a row when committed, and whose rows must not change.
  */
 export type BadLines = "aside" | "refuse";
 
@@ -121,7 +121,7 @@ export class BucketConverter implements AsyncDisposable {
       segments: await locateWhole(journal, filled, checked),
       exactTypes: this.#exactTypes(table),
       extra: this.#mayHaveExtra(journal, table),
-      // what is committed stays as it is
+      // committed data stays unchanged
       oddZeros: this.#badLines === "refuse",
       out: journal.stagingFile(file),
     });

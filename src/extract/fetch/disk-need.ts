@@ -4,7 +4,7 @@ import { RunvaultError } from "../../model/error.ts";
 import type { ColumnKind, Table } from "../../model/profile/table.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 
-/** Usual width of a value in the text, by what the column holds. */
+/** Usual width of a column's value in text. */
 const valueBytes: Record<ColumnKind, number> = {
   uint64: 7,
   int64: 14,
@@ -25,7 +25,7 @@ export function textBytes(table: Table, rows: number): number {
   return Math.round(line * rows);
 }
 
-/** What rows with so much text take in the archive, in bytes, segments and Parquet together. */
+/** Bytes in the archive for so much text of rows, segments and Parquet together. */
 export function diskBytes(text: number): number {
   return Math.round(text * diskShare);
 }
@@ -35,7 +35,7 @@ export async function freeBytes(folder: string): Promise<number> {
   return (await diskRoom(folder)).free;
 }
 
-/** What jobs leave free of a disk, at most: for their own journals and manifests, and whatever else is on it. */
+/** Most space that jobs leave free on a disk, for their journals and manifests, and everything else on it. */
 const mostReserve = 64 * 1024 * 1024;
 
 /** Bytes of a disk: those that are free, and those of them that jobs leave free. */
@@ -85,8 +85,8 @@ export async function refuseWhenFull(folder: string, needed: number): Promise<vo
 }
 
 /**
- * Looks at the disk ahead of a file of about so many bytes: rows may take far more than was estimated, and others write
- * there, too. Throws `storage_full` where less than the reserve would be left, so that what is here can still be kept.
+ * Checks the disk before writing a file of about so many bytes: rows may take far more than estimated, and others write
+ * there, too. Throws `storage_full` if less than the reserve would remain, so that everything here can still be kept.
  */
 export async function requireRoom(folder: string, bytes: number): Promise<void> {
   const { free, reserve } = await diskRoom(folder);

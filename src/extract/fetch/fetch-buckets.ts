@@ -33,7 +33,7 @@ export async function fetchBuckets(work: BucketWork): Promise<void> {
   const halt = new AbortController();
   const signal = AbortSignal.any([work.signal, halt.signal]);
   const failures: unknown[] = [];
-  /** Goes on beside the others; the first that fails stops them all. */
+  /** Runs in parallel with the others; the first failure stops them all. */
   const aside = async (action: () => Promise<void>) => {
     try {
       await action();
@@ -89,6 +89,6 @@ export async function fetchBuckets(work: BucketWork): Promise<void> {
   work.onFetched?.();
   await Promise.all(converting);
   if (failures.length > 0) throw failures[0];
-  // a stop that comes behind the last row has nothing left to stop
+  // after the last row a stop has nothing left to stop
   if (isLeft) work.signal.throwIfAborted();
 }

@@ -139,7 +139,7 @@ async function* sortedCuts(
   let openEnd: OpenEnd | null = null;
   let ask = from;
   let limit: number | undefined;
-  /** Holds an answer against the group it was asked for: whether it has others behind that one. */
+  /** Compares an answer with the requested group: whether it also has later ones. */
   const hasSeveral = (ended: boolean): boolean => {
     const { rows, first, firstRows, firstKeys } = text.answer;
     const several = rows > firstRows;
@@ -150,7 +150,7 @@ async function* sortedCuts(
         throw vanished(slice, held.ts);
       }
     }
-    // the answer ahead of this one left out what comes now
+    // the previous answer left out what comes now
     if (held !== undefined && !held.isLimited && (several || firstRows > held.rows))
       seen.foundCap(table.name, held.ms);
     return several;
@@ -179,15 +179,15 @@ async function* sortedCuts(
     const { rows, first, leftOut, doubled } = text.answer;
     firstAnswer ??= { rows: rows + leftOut, bytes: asker.received };
     if (expected !== undefined && text.totalRows === expected) break;
-    // rows came from behind all that is wanted
+    // rows beyond everything wanted
     if (rows === 0 || text.isPast) break;
     const last = text.lastTs;
-    // an answer of lines that are no rows begins where it was asked for, behind every row
+    // an answer of lines that are not rows begins where it was requested, after every row
     if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
     // however it is asked, the answer is the same
     if (!bounds.from && work.countRows === undefined) break;
     if (several || held === undefined || rows > held.rows) {
-      // more than one group, the first look at this one, or more of it than before: is there anything behind?
+      // more than one group, the first look at this one, or more of it than before: does anything follow?
       const isLimited = limit !== undefined && rows + doubled >= leastLimit;
       const group = text.lastGroup();
       const lines = numbers === "given" ? undefined : bagOfText(group);

@@ -3,7 +3,7 @@ import { type Instant, toNanoseconds } from "../../row/instant.ts";
 /** A power of two. */
 const most = 1024;
 
-/** The newest of the timestamps that came ahead of the last one. */
+/** The newest timestamps before the last one. */
 export class LastTimes {
   readonly #high = new Float64Array(most);
   readonly #low = new Float64Array(most);

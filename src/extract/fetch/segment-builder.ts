@@ -17,24 +17,24 @@ import { numberedGroup } from "./numbered-group.ts";
 
 const newline = 10;
 
-/** Lines that are no rows that an answer may have, beside one for each row, and those as long as rows are. */
+/** Lines that are not rows that an answer may have, besides one per row, and besides those as long as rows are. */
 const mostOddLines = 10_000;
 const leastRowBytes = 128;
-/** Rows that may come twice in an answer, beside as many as it has: what only repeats itself has to end. */
+/** Repeated rows that an answer may have, besides as many as it has rows: endless repetition must end. */
 const mostDoubled = 10_000;
 
 /** A run of whole timestamp groups, cut off the front of the text. */
 export interface Cut {
   readonly text: Buffer;
-  /** Gives the buffer under the text back to where it came from. To be called once, by whoever has the cut. */
+  /** Returns the buffer under the text. Call once, by the owner of the cut. */
   readonly release: () => void;
   readonly rows: number;
   readonly longestLine: number;
-  /** The ts_event of the first row behind the cut; undefined at the end. */
+  /** The ts_event of the first row after the cut; undefined at the end. */
   readonly next: Nanoseconds | undefined;
 }
 
-/** What one answer brought. A line that is no row counts as one. */
+/** An answer's contents. A line that is not a row counts as one. */
 export interface AnswerStats {
   rows: number;
   /** Where the first timestamp's rows have to be asked for: their ts_event. Undefined while there are none. */
@@ -120,7 +120,7 @@ export class SegmentBuilder {
   /** Where the last group has to be asked for: its first row's ts_event, or the answer's start ahead of which no row came. */
   #groupHigh = 0;
   #groupLow = 0;
-  /** Longest line ahead of the last group, and in it. */
+  /** Longest line before the last group, and in it. */
   #longest = 0;
   #groupLongest = 0;
   /** The key of the newest row. */
@@ -129,7 +129,7 @@ export class SegmentBuilder {
   #lastLow = 0;
   #lastSeqHigh = 0;
   #lastSeqLow = 0;
-  /** Timestamps ahead of the last group. */
+  /** Timestamps before the last group. */
   readonly #before = new LastTimes();
   #asked: Instant = { high: 0, low: 0 };
   #atAnswerStart = true;
@@ -171,7 +171,7 @@ export class SegmentBuilder {
     this.#to = options.to === undefined ? undefined : instantOf(options.to);
   }
 
-  /** Begins an answer that was asked for from `from` on. What is held is whole; the answer's rows are a group of their own. */
+  /** Begins an answer requested from `from`. Rows held so far are complete; the answer's rows form a separate group. */
   beginAnswer(from: Nanoseconds): void {
     this.answer = emptyAnswer();
     this.#atAnswerStart = true;
@@ -184,7 +184,7 @@ export class SegmentBuilder {
     this.#beginGroup(this.#scanned);
   }
 
-  /** True once a row behind the bounds came, which is left out: none within them is to come any more. */
+  /** True once a row after the bounds came, which is left out: no more within them will come. */
   get isPast(): boolean {
     return this.#beyond === "late";
   }
@@ -212,7 +212,7 @@ export class SegmentBuilder {
     if (this.#atAnswerStart && this.#end - this.#unread >= 3) this.#stripByteOrderMark();
     this.#isChunkStart = true;
     yield* this.#scan();
-    // what is held free for numbers stays so
+    // space reserved for numbers stays reserved
     if (this.#numbers === "given") this.#closeUp();
   }
 
@@ -278,7 +278,7 @@ export class SegmentBuilder {
     this.discard();
   }
 
-  /** Lets go of the buffer and of what is in it. */
+  /** Releases the buffer and its contents. */
   discard(): void {
     if (this.#buffer !== undefined) this.#options.pool.release(this.#buffer);
     this.#buffer = undefined;
@@ -420,7 +420,7 @@ export class SegmentBuilder {
     );
   }
 
-  /** Throws where a line has a number that its source said it has not: it would pass for a row beside those numbered here. */
+  /** Throws if a line has a number although its source has none: it would pass for a row beside those numbered here. */
   #refuseNumbered(start: number, end: number): void {
     const seq = parseObject(this.#buffer!, start, end)?.seq;
     if (typeof seq !== "string" || seq === "") return;
@@ -431,7 +431,7 @@ export class SegmentBuilder {
     );
   }
 
-  /** Forgets what lies behind these bytes. */
+  /** Drops everything after these bytes. */
   #cutBack(bytes: number): void {
     this.#end = this.#scanned = this.#unread = bytes;
     this.#searched = 0;
@@ -476,7 +476,7 @@ export class SegmentBuilder {
     return true;
   }
 
-  /** Has so many bytes free ahead of what is not read yet. True where bytes were moved for that. */
+  /** Reserves so many bytes before the unread part. True if bytes were moved. */
   #makeRoom(bytes: number): boolean {
     const gap = this.#unread - this.#scanned;
     if (gap >= bytes) return false;
@@ -531,7 +531,7 @@ export class SegmentBuilder {
     return this.#anyRow ? toNanoseconds({ high: this.#lastHigh, low: this.#lastLow }) : undefined;
   }
 
-  /** Timestamps ahead of the last group. */
+  /** Timestamps before the last group. */
   get before(): Pick<LastTimes, "newest" | "steps"> {
     return this.#before;
   }
@@ -615,7 +615,7 @@ export class SegmentBuilder {
     return this.#beyond !== undefined;
   }
 
-  /** Forgets the answer's lines so far, none of which is a row. */
+  /** Drops the answer's lines so far, none of which is a row. */
   #forgetTail(): void {
     this.#scanned = this.#groupStart;
     this.#rows -= this.#groupTail;
@@ -637,7 +637,7 @@ export class SegmentBuilder {
     throw this.#outside(from);
   }
 
-  /** The line's row lies outside of bounds, of which `from` may be that of the answer. */
+  /** The line's row is outside of bounds; `from` may be the answer's. */
   #outside(from: Instant | undefined): RunvaultError {
     const { stepNs } = this.#options;
     const bounds = { from: from === undefined ? undefined : toNanoseconds(from), to: this.#options.to };
@@ -709,7 +709,7 @@ export class SegmentBuilder {
   }
 }
 
-/** Room that is held ahead of lines that are read, for numbers of groups of one row. */
+/** Space reserved before read lines, for numbers of single-row groups. */
 const leastRoom = 32;
 const zero = 48;
 /** An odd number with many bits, which spreads those of a seq. */

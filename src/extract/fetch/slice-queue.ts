@@ -1,4 +1,4 @@
-/** Whose turn it is to fetch: so many at a time, of those that wait the first of the highest priority. */
+/** Decides who may fetch: so many at a time, by priority and then order of arrival. */
 export interface SliceQueue {
   readonly concurrency: number;
   add<T>(turn: () => Promise<T>, options?: { readonly priority?: number }): Promise<T>;

@@ -43,7 +43,7 @@ export interface SliceWork {
   readonly onLost?: ((table: TableName, came: Came) => void) | undefined;
 }
 
-/** What a slice gives as it is fetched: its segments in order, and at last what it came to. */
+/** The events of fetching a slice: its segments in order, and finally its result. */
 export type SliceEvent = FetchedSegment | SliceRestart | SliceEnd;
 
 /** A segment whose text its taker gives back: until then the buffer under it is not filled again. */
@@ -77,9 +77,9 @@ export interface SliceEnd {
 export interface OpenEnd extends Window {
   readonly rows: number;
   readonly bytes: number;
-  /** True where an answer held them with others ahead: enough where no answer of the table ever stopped short. */
+  /** True if an answer had them after others: enough if no answer of the table ever stopped short. */
   readonly isHeld: boolean;
-  /** Timestamps ahead of them, ever further back, to ask from. */
+  /** Earlier timestamps, ever further back, to ask from. */
   readonly ahead: readonly Nanoseconds[];
   /** These are all rows of the answer: without an upper bound to ask with, a cap may as well have taken the first. */
   readonly isAll?: true | undefined;

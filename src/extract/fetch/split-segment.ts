@@ -4,7 +4,7 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { timeOf } from "../plan/table-asks.ts";
 import type { SegmentDraft } from "./slice.ts";
 
-/** A part of a segment, as it is to be written. */
+/** A part of a segment to be written. */
 export interface SegmentPart {
   readonly draft: SegmentDraft;
   readonly text: Uint8Array;
@@ -22,7 +22,7 @@ export function splitSegment(segment: Segment, text: Buffer, at: Nanoseconds): S
   for (let end = text.indexOf(10); end >= 0; end = text.indexOf(10, start)) {
     const line = text.subarray(start, end + 1);
     start = end + 1;
-    // behind the first row from it on, all are
+    // after its first row, all rows belong to it
     if (sorted && behind.length > 0) {
       behind.push(line);
       continue;

@@ -1,6 +1,6 @@
 import type { WireBody } from "../../model/source.ts";
 
-/** What one answer came to. */
+/** The size of one answer. */
 export interface AnswerSize {
   readonly rows: number;
   /** Of its text. */

@@ -19,7 +19,7 @@ export interface PlanAsks {
   readonly fullScan: (() => Promise<ScanRecord | "absent">) | undefined;
   /** Splits a segment that is held; undefined where nothing may be changed. */
   readonly split: ((step: SplitStep) => Promise<void>) | undefined;
-  /** Holds again what was proven; undefined where nothing may be changed. */
+  /** Holds proven rows again; undefined if nothing may be changed. */
   readonly restore: ((step: RestoreStep) => Promise<void>) | undefined;
 }
 
@@ -33,7 +33,7 @@ export const saidNone = {
 
 type Known = Omit<PlanInput, "isCounted" | "maySplit">;
 
-/** What is to be done about a table. */
+/** The plan for a table. */
 export type TablePlan = AbsentPlan | LapsedPlan | FetchPlan;
 
 /** Answers the planner's questions until it knows what to do; null where that takes a full scan, and none may be made. */

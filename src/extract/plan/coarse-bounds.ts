@@ -30,7 +30,7 @@ export function coarseBoundsText(
 ): string {
   if (ts === to && stepNs === 1n)
     return "; it lies at the end itself, which the gateway seems to take for inclusive";
-  // an inclusive bound is sent as the last instant ahead of the end
+  // an inclusive bound is sent as the last instant before the end
   const bounds = from !== undefined && ts < from ? [from] : to === undefined ? [] : [to, to - 1n];
   const unit = units.find(
     ([, ns]) => ns >= stepNs && bounds.some((bound) => floorDivide(bound, ns) === floorDivide(ts, ns)),
@@ -74,7 +74,7 @@ export async function boundsCause(
   return whyByRow({ ts, bounds }, stepNs);
 }
 
-/** Why a row came from outside of bounds, to stand behind our own words, and what to do about it. */
+/** Why a row came from outside of bounds, as a suffix, and what to do. */
 export interface WhyOutside {
   readonly text: string;
   readonly hint: string;
@@ -100,7 +100,7 @@ function wholeUnits(name: string): string {
   return `; it lies in the same ${name} as the bound, so the gateway seems to compare times in whole ${name}s`;
 }
 
-/** What to do about it. */
+/** What to do about coarse bounds. */
 const coarseBoundsHint =
   "Have the gateway's operator compare bounds with the whole time of a row; where it can take them in a finer unit than the profile sends, set `times` in the profile. Nothing of this table was taken.";
 

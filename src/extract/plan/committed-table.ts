@@ -19,7 +19,7 @@ export function isOutdated(table: Holding, run: RunDescription): boolean {
   return settled && version !== null && table.storageVersion !== version;
 }
 
-/** Tells segments that are proven, or parts of such. */
+/** Identifies segments that are proven, or parts of such. */
 export function provenSegments(table: TableManifest | undefined): (segment: Segment) => boolean {
   const files = new Set(table?.proven?.segments.map(({ file }) => file));
   return ({ file, partOf }) => files.has(file) || (partOf !== undefined && files.has(partOf));
@@ -35,13 +35,13 @@ export function isAbsentStill(table: TableManifest | undefined, run: RunDescript
 /** True when some table was last checked before an instant. */
 export function isDue(committed: Manifest | null, before: Nanoseconds | null): boolean {
   if (committed === null || before === null) return false;
-  // what is accepted as it is stays unchecked
+  // accepted tables stay unchecked
   const tables = Object.values(committed.tables).filter((table) => acceptanceOf(table) === null);
   const checked = tables.map(({ proven, attempt }) => proven?.certificate?.checkedAt ?? attempt.at);
   return checked.some((at) => parseTime(at) <= before);
 }
 
-/** Every stream ended well, and yet counts or a second pass did not agree: nobody knows which rows are right. */
+/** Every stream ended well, but counts or a second pass disagreed: it is unknown which rows are right. */
 export function isDisproven({ certificate }: Pick<Holding, "certificate">): boolean {
   return certificate?.proof === "none" && certificate.ended === "clean";
 }

@@ -149,7 +149,7 @@ async function equalAnswer(
     await held.compare(answer(), false);
   } catch (error) {
     signal.throwIfAborted();
-    // whatever else it is, asking for what is left will tell
+    // requesting the rest will show any other problem
     if (isRefusal(error)) throw error;
   }
   const rows = sumRows(windows.slice(0, held.equal));
@@ -182,16 +182,16 @@ async function equalSlice(input: HeldComparison, clean: Clean): Promise<number> 
   return held.equal;
 }
 
-/** What is done to both texts ahead of the comparison. */
+/** Applied to both texts before the comparison. */
 type Clean = (text: Buffer) => Buffer | Promise<Buffer>;
 
 const asItIs: Clean = (text) => text;
 
-/** The bytes of windows that are held, which those of an answer are held against. */
+/** The bytes of held windows, for comparison with an answer. */
 class HeldBytes {
   /** True once the answer has other bytes. */
   differs = false;
-  /** Windows from the first on of which the answer has the bytes, and no others. */
+  /** Leading windows whose bytes the answer has, without others. */
   equal = 0;
   readonly #input: HeldComparison;
   readonly #clean: Clean;

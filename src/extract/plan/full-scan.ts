@@ -18,7 +18,7 @@ export function openWindow(until: Nanoseconds | undefined): Window {
   return { from: int64Min, to: until ?? int64Max };
 }
 
-/** What a pass over a table found. */
+/** The findings of a pass over a table. */
 export interface FullScan {
   readonly record: ScanRecord;
   /** Rows without those that came twice, where no seq tells: the least that the table holds. */
@@ -75,7 +75,7 @@ export async function scanTable(
         } else if (event.kind === "end" && event.openEnd !== null) openEnds.push(recordOf(event.openEnd));
       }
     } catch (error) {
-      // some answer no more than a month at once; what is not bounded has no halves
+      // some gateways answer at most a month at once; an unbounded window cannot be halved
       const isBounded = from > int64Min && to < int64Max;
       if (!isRefusal(error) || !isBounded || to - from <= shortestRefusedNs || rows > before.rows)
         throw error;

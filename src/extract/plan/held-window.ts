@@ -34,7 +34,7 @@ export function heldWindows({
   });
 }
 
-/** Stretches of windows of which each begins where the one before ends. */
+/** Stretches of adjacent windows, each starting where the previous one ends. */
 export function contiguous<W extends Window>(windows: readonly W[]): W[][] {
   const stretches: W[][] = [];
   for (const window of windows) {
@@ -60,7 +60,7 @@ export function ofAboutRows(stretch: readonly HeldWindow[], most: number): HeldW
   return parts;
 }
 
-/** What of `[from, to)` no window covers. */
+/** The parts of `[from, to)` that no window covers. */
 export function gapsBetween(windows: readonly HeldWindow[], from: Nanoseconds, to: Nanoseconds): Window[] {
   const gaps: Window[] = [];
   let at = from;

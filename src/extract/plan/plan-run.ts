@@ -22,7 +22,7 @@ import { needsEnd, routeOf } from "./route.ts";
 import { countSlice, slicesOf } from "./slices.ts";
 import { isSaidNone, wantedTables } from "./wanted-tables.ts";
 
-/** What archiving a run would do. */
+/** The plan for archiving a run. */
 export interface RunPlan extends RunRef {
   readonly status: string;
   readonly upToDate: boolean;
@@ -50,7 +50,7 @@ export interface TablePlan {
 /** The plan of one table; null where only a full scan could tell, an error where the job would leave the table alone. */
 type Planned = Planning | RunvaultError | null;
 
-/** What a run is planned by. `archive` is null where it does not exist yet. */
+/** The input of a run's plan. `archive` is null if it does not exist yet. */
 export interface RunPlanInput {
   source: HistorySource;
   /** What the source says of its runs, for a caller with several plans. Default: asked for by this plan alone. */
@@ -150,7 +150,7 @@ async function heldNow(
   return (await HeldTables.read({ layout: archive.layout, store: archive.store, ...work, ...trusted })).held;
 }
 
-/** What a plan's rows come to; null where the plan does not know. */
+/** The size of a plan's rows; null if unknown. */
 function sizeOf(table: Table, plan: Planned) {
   if (plan === null) return null;
   const rows = isFetch(plan) ? plan.rows : 0;
@@ -158,7 +158,7 @@ function sizeOf(table: Table, plan: Planned) {
   return { rows, textBytes: text, diskBytes: diskBytes(text) };
 }
 
-/** As many as nobody asks for: facts with absurd times make more. */
+/** More than anyone needs: facts with absurd times would make more. */
 const mostLooked = 100_000;
 
 async function countSlices(

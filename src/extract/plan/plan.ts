@@ -13,13 +13,13 @@ import { certifiedRows, isDisproven, isOutdated, provenSegments } from "./commit
 import { gapsBetween, type HeldWindow, heldWindows, sumRows, type Window, windowKey } from "./held-window.ts";
 import { type SlicePlan, smallest } from "./slices.ts";
 
-/** What is known of a table before anything is asked. */
+/** What is known about a table before any request. */
 export interface PlanInput {
   readonly table: TableName;
   readonly run: RunDescription;
   /** Exclusive upper bound of ts_event; undefined for a finished run. */
   readonly until: Nanoseconds | undefined;
-  /** What the gateway says it holds within that bound; null where it has no storage facts. */
+  /** The gateway's facts within that bound; null if it has none. */
   readonly facts: StorageFacts | null;
   /** True when the gateway counts rows in any window. */
   readonly isCounted: boolean;
@@ -38,11 +38,11 @@ export interface PlanInput {
   readonly maySplit: boolean;
 }
 
-/** What the gateway answered so far to the questions of one plan. */
+/** The gateway's answers so far to one plan's requests. */
 export interface PlanAnswers {
   /** Rows that it counts in windows, by `windowKey`. */
   readonly counts: ReadonlyMap<string, number>;
-  /** What a pass over all of the table found; `absent` where the gateway said that it keeps no such table. */
+  /** The findings of a full pass; `absent` if the gateway has no such table. */
   readonly fullScan?: ScanRecord | "absent";
   /** Segments that are held again as they were proven: of one that has no row ahead nothing more is. */
   readonly restored?: ReadonlySet<string>;
@@ -94,7 +94,7 @@ export interface AbsentPlan {
   readonly drop: readonly Segment[];
 }
 
-/** What of the held segments stops counting, and what is to be fetched then. */
+/** The held segments to drop, and what to fetch then. */
 export interface FetchPlan extends SlicePlan {
   readonly kind: "fetch";
   readonly drop: readonly Segment[];
@@ -104,7 +104,7 @@ export interface FetchPlan extends SlicePlan {
   readonly gatewayFrom: Nanoseconds | undefined;
 }
 
-/** What a table holds, by facts or by a full scan. */
+/** The extent of a table, by facts or by a full scan. */
 interface Extent {
   readonly rows: number;
   readonly first: Nanoseconds | undefined;
@@ -217,7 +217,7 @@ function straddles({ from, to, rows }: Segment, at: Nanoseconds | undefined): bo
   return at !== undefined && rows > 0 && BigInt(from) < at && BigInt(to) > at;
 }
 
-/** What the table holds; undefined where only a full scan can tell. */
+/** The table's extent; undefined if only a full scan can tell. */
 function extentOf(
   { table, facts, held, until }: PlanInput,
   answers: PlanAnswers,
@@ -329,7 +329,7 @@ function goesOn(): RunvaultError {
   );
 }
 
-/** What it means that the gateway holds none of the rows that are proven. */
+/** The error when the gateway has none of the proven rows. */
 export function vanished(said: string): RunvaultError {
   return new RunvaultError(
     "shrunk",
@@ -338,7 +338,7 @@ export function vanished(said: string): RunvaultError {
   );
 }
 
-/** What it means that the gateway holds fewer rows than are proven. */
+/** The error when the gateway has fewer rows than are proven. */
 export function shrunk(now: number, held: number, where: string): RunvaultError {
   return new RunvaultError(
     "shrunk",

@@ -10,7 +10,7 @@ import { floorDivide, int64Max, int64Min, type Nanoseconds } from "../../model/t
  */
 export type SeqNumbers = "given" | "bytes" | "arrival";
 
-/** How a table's rows can be asked for, and what is to be made of the answer. */
+/** How a table's rows can be requested, and how to interpret the answer. */
 export interface Route {
   readonly numbers: SeqNumbers;
   /**
@@ -71,7 +71,7 @@ export function needsEnd({ pages, bounds }: Pick<Route, "pages" | "bounds">): bo
   return pages === "number" && !bounds.to;
 }
 
-/** The first instant behind `ts` that can be asked from without what lies at `ts`. */
+/** The first instant after `ts` that can be requested without the rows at `ts`. */
 export function behindStep({ stepNs }: Pick<Route, "stepNs">, ts: Nanoseconds): Nanoseconds {
   return ts >= int64Max - stepNs ? int64Max : (floorDivide(ts, stepNs) + 1n) * stepNs;
 }

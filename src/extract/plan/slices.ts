@@ -6,7 +6,7 @@ import type { Slice } from "../fetch/slice.ts";
 import type { CountRows } from "../run/run-horizon.ts";
 import type { Window } from "./held-window.ts";
 
-/** What there is to fetch of a table. */
+/** What to fetch of a table. */
 export interface SlicePlan {
   readonly grain: Grain;
   /** What is not held, in order and disjoint. */
@@ -14,7 +14,7 @@ export interface SlicePlan {
   /** All that the table spans, and the rows in it. */
   readonly span: Window;
   readonly spanRows: number;
-  /** Where the grid ends, behind the last row that is known; what follows is one slice. */
+  /** The end of the grid, after the last known row; everything later is one slice. */
   readonly rowsTo: Nanoseconds;
   /** Distance of the grid at which slices are cut, counted from the beginning of the span; at least 1. */
   readonly stepNs: Nanoseconds;
@@ -43,7 +43,7 @@ export function* slicesOf(run: AskedRun, table: Table, plan: SlicePlan): Generat
  * fetched.
  */
 export async function countSlice(slice: Slice, countRows: CountRows | undefined): Promise<Slice | null> {
-  // facts that name times beside no rows contradict themselves: then the rows are asked for
+  // facts with times but without rows are contradictory: then the rows are requested
   if (slice.expected !== undefined) return slice;
   const expected = await countRows?.(slice.from, slice.to);
   return expected === 0 ? null : { ...slice, expected };

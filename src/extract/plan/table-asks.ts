@@ -29,12 +29,12 @@ export interface TableAsks {
   readonly onCame?: ((asks: TableAsks, came: Came) => void) | undefined;
 }
 
-/** Answers that are small enough to be asked for anew when they were cut. */
+/** Answers small enough to be requested again when truncated. */
 export function askSmall<T>({ retry, signal }: TableAsks, ask: () => Promise<T>): Promise<T> {
   return withRetries(ask, retry, signal);
 }
 
-/** What a source says to a limit, a filter or bounds that it does not take. */
+/** How a source refuses a limit, a filter or bounds. */
 export function isRefusal(error: unknown): boolean {
   if (!(error instanceof RunvaultError)) return false;
   return error.status === 400 || error.code === "invalid_argument" || error.code === "limit_exceeded";
@@ -115,7 +115,7 @@ export async function whyOutside(asks: TableAsks, outside: OutsideBounds): Promi
     return await boundsCause(outside, timesWithin, route.stepNs);
   } catch {
     signal.throwIfAborted();
-    // what is asked only to say more of an error does not take its place
+    // a request that only explains an error must not replace it
     return whyByRow(outside, route.stepNs);
   }
 }
@@ -326,7 +326,7 @@ export async function pagesOf(
 const lineEnd = Buffer.from("\n");
 
 const value = z.string().optional();
-/** What rows, and the run's resources, say of the filters. */
+/** The rows' and the run's resources' values for the filters. */
 export const filterFields = {
   resource_key: value,
   symbol: value,
@@ -343,7 +343,7 @@ const given = z.object({ ts_event: integer, seq: integer, ...filterFields });
 const numberedHere = z.object({ ts_event: integer, seq: z.literal("").transform(() => 0n), ...filterFields });
 const rowSchemas = { given, bytes: numberedHere, arrival: numberedHere } as const;
 
-/** A row by what a split needs to know of it; its seq is 0 where rows come without. */
+/** A row as needed for a split; its seq is 0 if rows have none. */
 export interface GroupRow extends z.output<typeof given> {
   readonly line: Buffer;
 }
@@ -384,7 +384,7 @@ export function* eachLine(text: Buffer): Generator<Buffer> {
     start = stop + 1;
   }
 }
-/** ts_event of a line, of one that is cut or otherwise no JSON as well: its window has to reach it. */
+/** A line's ts_event, even if it is truncated or otherwise invalid JSON: its window must include it. */
 export function timeOf(line: string): string | null {
   const row = jsonOf(Buffer.from(line)) as { ts_event?: unknown } | null | undefined;
   const found = typeof row?.ts_event === "string" ? /^(-?\d{1,19})$/.exec(row.ts_event) : null;

@@ -25,7 +25,7 @@ export function wantedTables(
   return tables.filter(({ name }) => known.has(name) && (named === undefined || named.includes(name)));
 }
 
-/** True for a table of which the source's description says that the gateway has no such history. */
+/** True for a table that the gateway does not have, by the source's description. */
 export function isSaidNone({ described }: Pick<HistorySource, "described">, { name }: Table): boolean {
   return described?.none.includes(name) === true;
 }

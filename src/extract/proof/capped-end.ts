@@ -50,12 +50,12 @@ export async function showWholeEnd(
   if (paged?.length === end.rows) return grounds.pages;
   if (paged !== undefined && paged.length > end.rows) throw cutShort(end);
   if (await anyUnseen(asks, end)) throw cutShort(end);
-  // what is joined of pages ends where the gateway says so, and no sooner
+  // joined pages end where the gateway says so, and no earlier
   if (route.pages !== "none") return grounds.endedPages;
   throw mayBeCut(end, false);
 }
 
-/** The same of a table whose answers were seen to stop short. */
+/** The same for a table whose answers stopped short. */
 async function showUncutEnd(
   asks: TableAsks,
   end: OpenEnd,

@@ -2,7 +2,7 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { Window } from "../plan/held-window.ts";
 import { windowText } from "./rungs.ts";
 
-/** What proofs rest on beside their kind, as certificates say it; docs/proof.md explains each. */
+/** Further grounds of proofs, as certificates have them; docs/proof.md explains each. */
 export const grounds = {
   emptyEnds: (window: Window) => `outer ends empty on ${windowText(window)}`,
   largerAnswers: "larger answers than its last timestamp takes",
@@ -23,13 +23,13 @@ export const grounds = {
   saidEmpty: (table: TableName) => `the operator's word that it holds no rows (--empty ${table})`,
 } as const;
 
-/** What stays unknown where a gateway dropped rows before they could come here: told with the proof, for good. */
+/** What stays unknown if a gateway dropped rows before they could be fetched: reported with the proof forever. */
 export const unseen = {
   between: (window: Window) => `what came and went in ${windowText(window)} is not known`,
   isSaid: (ground: string) => ground.startsWith("what came and went in "),
 } as const;
 
-/** The same of rows that earlier jobs archived. */
+/** The same for rows that earlier jobs archived. */
 export const heldGrounds = {
   streamed: "rows archived before were streamed once more, and compared",
   hash: "rows archived before have the gateway's row checksum",

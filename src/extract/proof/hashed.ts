@@ -6,7 +6,7 @@ import type { TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
 import { routeOf } from "../plan/route.ts";
 
-/** What a gateway says of the rows of a table within bounds; without a hash, why there is none that can be compared. */
+/** The gateway's statement about a table's rows within bounds; without a hash, why none can be compared. */
 export type GatewayHash = { readonly hash: RowHash } | { readonly hash: null; readonly why: string };
 
 /** The gateway's row hash of a table within bounds, for comparison with ours, by one question. */

@@ -4,7 +4,7 @@ import type { HistorySource, RunRef, StorageFacts, TableFacts } from "../../mode
 import { countText } from "../../model/text/plural.ts";
 import type { TimeBounds } from "../../model/time.ts";
 
-/** What facts are asked of, by either way. */
+/** Both ways to request facts. */
 type TwoWays = Pick<HistorySource, "facts" | "otherFacts">;
 
 /** Two answers to the same question. */
@@ -68,7 +68,7 @@ export async function sameByOtherWay(
     return isMarkedSame && others.size === before.size ? others : null;
   } catch {
     signal.throwIfAborted();
-    // asked again, and told, where the two are compared
+    // requested again, and reported, where the two are compared
     return null;
   }
 }

@@ -7,7 +7,7 @@ import { isRefusal, type ProbedRow, probe, type TableAsks } from "../plan/table-
 import { type Extent, piecesOf, type Rung, windowText } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
-/** What is known of a table's ends on a rung that counted. */
+/** What a counted step shows about a table's ends. */
 export interface ShownEnds {
   readonly rung: Rung;
   /** A row outside of the extent that was taken for the table's; undefined where none lies there. */

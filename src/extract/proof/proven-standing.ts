@@ -2,7 +2,7 @@ import type { AttemptOutcome, Proven, ProvenState } from "../../archive/manifest
 import { exit, worstExit } from "../../model/error.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 
-/** What is proven of a table: nothing, that it is absent, its rows up to a horizon, or all of them. */
+/** The proven part of a table: nothing, its absence, its rows up to a horizon, or all of them. */
 export type ProvenMark =
   | { readonly state: "none" }
   | { readonly state: Exclude<ProvenState, "OPEN"> }
@@ -15,29 +15,29 @@ export function markOf(proven: Proven | null): ProvenMark {
   return state === "OPEN" ? { state, horizon: BigInt(certificate!.until!) } : { state };
 }
 
-/** What an attempt came to: what it proved, or how it went wrong. */
+/** The result of an attempt: what it proved, or how it failed. */
 export type AttemptMark =
   | { readonly outcome: "ok"; readonly proves: Exclude<ProvenMark, { readonly state: "none" }> }
   | { readonly outcome: Exclude<AttemptOutcome, "ok">; readonly exit: number };
 
 /**
- * What the source says of the run. Growing: rows may come. Final: none will. Gone: the source does not know the run any
- * more. Reset: it has another run under the same id.
+ * The source's statement about the run. Growing: rows may come. Final: none will. Gone: the source no longer knows the
+ * run. Reset: it has another run under the same id.
  */
 export type RunSituation = "growing" | "final" | "gone" | "reset";
 
-/** What becomes of what is proven of a table. */
+/** What happens to the proven part of a table. */
 export interface Standing {
   /** Whether what the attempt proved takes the place of what was proven; if not, that stays. */
   readonly replaces: boolean;
-  /** What people are told although it is no error; null where nothing is. */
+  /** A note for people that is not an error; null for none. */
   readonly note: string | null;
   readonly exit: number;
 }
 
 /**
- * The only place that decides what becomes of what is proven, by what an attempt came to and what the source says of the
- * run. An attempt that went wrong never takes away what was proven; nothing but one that was ok proves anything.
+ * The only place that decides what happens to the proven part, by an attempt's result and the source's statement about
+ * the run. A failed attempt never takes away what was proven; only a successful one proves anything.
  */
 export function provenStanding(
   proven: ProvenMark,

@@ -5,7 +5,7 @@ import type { Nanoseconds } from "../../model/time.ts";
 import type { AnswerSize } from "../plan/answer-size.ts";
 import { day, type Rung, type RungKind } from "./rungs.ts";
 
-/** What the archive remembers of a source, as far as proofs need it. */
+/** The archive's memory of a source, as needed for proofs. */
 interface SourceMemory {
   readonly routes: readonly TableName[];
   readonly empty: KnownSource["empty"];
@@ -18,7 +18,7 @@ const timesEnough = 3;
 /** Answers that are kept of a table, of those that none was larger than in all that is measured. */
 const mostAnswers = 32;
 
-/** What comes behind a cap: how far one row reaches beyond the largest that was seen, at most. */
+/** The most by which one row may exceed the largest seen. */
 const room = 1.25;
 
 /**
@@ -173,7 +173,7 @@ export class SeenSource {
     return await this.#keepsToBounds;
   }
 
-  /** Takes note of an answer that stopped short of rows behind it, and how long it took where that is known. */
+  /** Notes an answer that stopped short of later rows, and its duration if known. */
   foundCap(table: TableName, ms = 0): void {
     this.#capped.set(table, Math.min(ms, this.#capped.get(table) ?? ms));
   }

@@ -17,7 +17,7 @@ import { firstTaken, showEnds } from "./outer-ends.ts";
 import { type Extent, piecesOf, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
-/** What an answer of no rows is held against. */
+/** What an empty answer is compared with. */
 export interface EmptyTable {
   readonly asks: TableAsks;
   readonly run: RunDescription;
@@ -42,7 +42,7 @@ export interface FilledExtent extends Extent {
   readonly isShown: boolean;
 }
 
-/** What shows that a table has no rows; or a rung that has some after all. */
+/** The proof that a table has no rows; or a step that has some after all. */
 export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly rowsOn: Rung };
 
 /**
@@ -139,7 +139,7 @@ async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
       await showEnds(other, rungsAround(run, until, extent, asks.source.now?.()), extent, seen);
     } catch (error) {
       asks.signal.throwIfAborted();
-      // what fails of another table is told of that one
+      // a failure of another table is reported for that one
       if (RunvaultError.from(error).scope !== "table") throw error;
     }
   }
@@ -168,13 +168,13 @@ function aroundNothing({ asks, run, until, filled }: EmptyTable): Rung[] {
 const count = z.union([z.string().regex(/^\d{1,20}$/), z.int().nonnegative()]);
 const summarySchema = z.object({ orders: count.optional(), fills: count.optional() });
 
-/** What the summary says against a table without rows; undefined where it says nothing. */
+/** What the summary says against an empty table; undefined for nothing. */
 async function contradiction({ asks, until, summary }: EmptyTable): Promise<string | undefined> {
   const { name } = asks.table;
   if (name !== "orders" && name !== "fills") return undefined;
   const rows = countedBySummary(await summary(), name);
   if (rows === 0n) return undefined;
-  // of a run that goes on it may count rows behind the horizon
+  // for a growing run it may count rows after the horizon
   if (until !== undefined && (await isAnyBehind(asks, until))) return undefined;
   return `the run's summary counts ${rows} ${name}`;
 }
@@ -232,13 +232,13 @@ async function isGiven(asks: TableAsks, ts: Nanoseconds): Promise<boolean> {
     return (await probe(asks, { from: ts, to: ts + 1n })) !== undefined;
   } catch (error) {
     asks.signal.throwIfAborted();
-    // what fails of another table is told of that one
+    // a failure of another table is reported for that one
     if (RunvaultError.from(error).scope !== "table") throw error;
     return false;
   }
 }
 
-/** What a source says of a run that it does not know. */
+/** How a source reports an unknown run. */
 function isUnknown(error: unknown): boolean {
   if (!(error instanceof RunvaultError) || error.retry === "again") return false;
   // said by the gateway, not of what it answered

@@ -18,7 +18,7 @@ import { type BadLines, BucketConverter } from "../fetch/bucket-converter.ts";
 import { refuseWhenFull } from "../fetch/disk-need.ts";
 import type { ConversionChange } from "../run-watcher.ts";
 
-/** A run to rebuild, whatever is made anew. */
+/** A run to rebuild, in any way. */
 export interface RunRebuild {
   readonly archive: Archive;
   readonly run: RunRef;
@@ -66,7 +66,7 @@ async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
   return committed;
 }
 
-/** What a rebuild converts with. */
+/** The means of a rebuild. */
 export interface Rebuild extends AsyncDisposable {
   readonly journal: RunJournal;
   readonly converter: BucketConverter;

@@ -20,10 +20,10 @@ const recordSchema = z.strictObject({
   ),
 });
 
-/** What a rebuild set out to do: the runs, each with the generation up to which its Parquet is made anew. */
+/** What a rebuild set out to do: the runs, each with the generation up to which its Parquet is rebuilt. */
 export type RebuildRecord = z.output<typeof recordSchema>;
 
-/** What tells one rebuild from another: the same command goes on with the same record. */
+/** Identifies a rebuild: the same command continues the same record. */
 export interface RebuildScope {
   /** The runs named; empty for all. */
   readonly runs: readonly RunRef[];
@@ -63,7 +63,7 @@ function stillHolding(begun: RebuildRecord["runs"], now: RebuildRecord["runs"]):
   });
 }
 
-/** The rebuild is done: the same command begins anew. */
+/** Removes the record of a finished rebuild: the same command starts over. */
 export async function removeRecord(archive: Archive, scope: RebuildScope): Promise<void> {
   if (await requireRealFolder(archive.layout, archive.layout.jobsDir))
     await rm(fileOf(archive, scope), { force: true });
@@ -80,7 +80,7 @@ async function readRecord(layout: Layout, file: string): Promise<RebuildRecord |
   if (text === null) return null;
   try {
     const parsed = recordSchema.safeParse(parseJson(text));
-    // without a record nothing is lost but the knowledge of what is done already
+    // without a record only the knowledge of finished runs is lost
     return parsed.success ? parsed.data : null;
   } catch {
     return null;

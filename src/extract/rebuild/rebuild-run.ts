@@ -28,7 +28,7 @@ export interface RebuildJob extends RunRebuild {
 
 export interface RebuildOutcome {
   readonly manifest: Manifest;
-  /** False when there was nothing to make anew. */
+  /** False if there was nothing to rebuild. */
   readonly changed: boolean;
   /** Buckets converted by this job, and those that an interrupted one had converted. */
   readonly buckets: number;
@@ -36,7 +36,7 @@ export interface RebuildOutcome {
   readonly rows: number;
 }
 
-/** One bucket of a table whose Parquet is made anew, of the segments that the former was made of. */
+/** One bucket of a table to rebuild from the same segments. */
 interface Bucket {
   readonly table: Table;
   readonly former: ParquetFile;

@@ -33,14 +33,14 @@ export interface RebuildWork {
   readonly done: () => Promise<void>;
 }
 
-/** What one run came to. Without the manifest, which names every file of its run: over many runs that adds up. */
+/** One run's result, without the manifest, which names every file: over many runs that adds up. */
 export interface RebuiltRun extends RunRef {
   readonly outcome: (Omit<RebuildOutcome, "manifest"> & Pick<Manifest, "generation" | "state">) | null;
   readonly seconds: number;
   readonly error: RunvaultError | null;
 }
 
-/** What all runs came to. */
+/** The results of all runs. */
 export interface RebuiltRuns {
   readonly notTried: readonly RunRef[];
   /** Tables whose types are not changed in all runs yet. */
@@ -103,7 +103,7 @@ export async function wideningRebuild(
     runId,
     upTo: null,
   }));
-  // what is left to do shows in the manifests
+  // the manifests show what is left to do
   return { runs, tables: undefined, widens: true, since: null, done: async () => {} };
 }
 

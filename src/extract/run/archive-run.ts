@@ -77,7 +77,7 @@ export interface ArchiveSettings {
   readonly finalPass: "rows" | "counts";
   /** The operator's word that a source at another address is the one that the run was archived from. */
   readonly sourceMoved: boolean;
-  /** Takes what is proven of a run that its source does not know any more for all there is. */
+  /** Takes the proven part of a run that its source no longer knows for all there is. */
   readonly close: boolean;
   /** Streams rows once more that were last checked before this instant, where nothing else would; null: never. */
   readonly recheckBefore: Nanoseconds | null;
@@ -155,7 +155,7 @@ export interface RunOutcome {
   readonly tooNarrow: readonly WiderColumn[];
   readonly rows: number;
   readonly bytes: number;
-  /** What is no error of a table, and yet has to be told with the run. */
+  /** Notes to report with the run that are not a table's errors. */
   readonly warnings: readonly string[];
 }
 
@@ -186,12 +186,12 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   const stop = new AbortController();
   const signal = AbortSignal.any([job.signal, stop.signal]);
   const { windDown } = job;
-  /** For what comes ahead of the last row. */
+  /** For everything before the last row. */
   const fetching = windDown === undefined ? signal : AbortSignal.any([signal, windDown]);
   let retries = 0;
   let rows = 0;
   let bytes = 0;
-  /** The version that what is here was last held against. */
+  /** The version at the last comparison with the source. */
   let version: string | undefined;
 
   const settledBefore = () => earlierOf(clock(), source.now?.()) - settings.settleNs;
@@ -448,7 +448,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       if (await table.planStreamed(latest)) more = true;
     });
     if (more) await together((table) => table.fetch());
-    // rows may have come that what is held cannot show
+    // new rows may have come that the held ones cannot show
     latest = await outlook.factsNow();
     await reconcile(2);
     now = await describedAgain(lists, run, warnings, signal);
@@ -721,7 +721,7 @@ async function waitFor(ns: bigint, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What a job came to that fetched nothing. */
+/** The result of a job that fetched nothing. */
 function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly string[]): RunOutcome {
   const nothing = { resumedSegments: 0, steps: {}, tooNarrow: [], rows: 0, bytes: 0 };
   return { manifest, changed: manifest !== before, ...nothing, warnings };

@@ -30,7 +30,7 @@ import { archiveWidening } from "./archive-widening.ts";
 import type { Budget, BudgetedRun } from "./budget.ts";
 import { addExtraColumns, tablesWithExtra } from "./extra-columns.ts";
 
-/** What one run came to: its manifest, or the error that ended it. */
+/** One run's result: its manifest, or the error that ended it. */
 export interface ArchivedRun extends RunRef {
   readonly outcome: RunOutcome | null;
   readonly seconds: number;
@@ -45,12 +45,12 @@ export interface ArchivedRun extends RunRef {
 
 export type ArchiveEvent =
   | { readonly kind: "run"; readonly run: ArchivedRun }
-  /** What there is to tell of a run's description, behind the run. */
+  /** Findings about a run's description, reported after the run. */
   | { readonly kind: "findings"; readonly findings: readonly ListFinding[] }
-  /** What failed beside the runs, and keeps none from being archived. */
+  /** A failure apart from the runs, which stops none of them. */
   | { readonly kind: "error"; readonly error: RunvaultError };
 
-/** What archives runs, and how. */
+/** How to archive runs. */
 export interface ArchiveRunsJob
   extends Pick<RunChoosing, "folder" | "scratch" | "target" | "finishedStatus" | "types">,
     Pick<ArchiveJob, "clock" | "retry" | "wait" | "tool" | "signal" | "windDown"> {
@@ -154,7 +154,7 @@ export async function* archiveRuns(
     }
     begun = next.value;
   } finally {
-    // who stops listening leaves nothing under way
+    // nothing keeps running when the caller stops listening
     await archiving.return(0);
   }
   const notTried = runs.slice(begun);
@@ -164,7 +164,7 @@ export async function* archiveRuns(
   return notTried;
 }
 
-/** What the runs of a job share. */
+/** Shared by the runs of a job. */
 interface SharedByRuns {
   readonly archiveFor: (run: RunRef) => Promise<Archive>;
   readonly lists: RunLists;
@@ -176,7 +176,7 @@ interface SharedByRuns {
   readonly isAlone: boolean;
 }
 
-/** A run that is done, with what failed beside it. */
+/** A finished run, with failures apart from it. */
 interface DoneRun {
   readonly run: ArchivedRun;
   readonly archive: Archive | null;
@@ -194,7 +194,7 @@ function archiveMaker(found: Archive | null, lists: RunLists, job: ArchiveRunsJo
     return archive;
   };
   let made: Promise<Archive> | undefined;
-  /** What fails is not kept: the next run tries again. */
+  /** Failures are not kept: the next run tries again. */
   const make = (archive: Promise<Archive>) => {
     made = archive.catch((thrown) => {
       made = undefined;
@@ -291,11 +291,11 @@ async function archiveInto(
       among: { ...place, means },
     },
     ...(tables === undefined ? {} : { tables }),
-    // who names a run wants it looked into
+    // a named run is always checked
     isManifestEnough: job.target.kind === "finished",
     ...(wait === undefined ? {} : { wait }),
     onPlan: (table, rows) => {
-      // of several at a time nobody knows which rows are whose
+      // with several at a time it is unknown whose rows these are
       if (rows === undefined || !isAlone) return;
       expected.set(table.name, rows);
       watcher.expect?.([...expected.values()].reduce((sum, count) => sum + count, 0));

@@ -9,17 +9,17 @@ export interface BudgetOptions {
   readonly maxTime?: number | undefined;
   /** Most mebibytes of rows over the whole command, as text. Default: no end. */
   readonly maxBytes?: number | undefined;
-  /** What the latter is called where it is given. Default: `--max-bytes`. */
+  /** The name of the byte limit. Default: `--max-bytes`. */
   readonly bytesName?: string | undefined;
 }
 
-/** What a command may take; it is told by its signal when that is used up. */
+/** The limits of a command; its signal aborts when one is reached. */
 export interface Budget extends Disposable {
   /** Aborts once the budget is used up, with an `incomplete` error that concerns the job and names the option. */
   readonly signal: AbortSignal;
   /** The gateway, whose rows count. */
   readonly gateway: Gateway;
-  /** Begins a run, of which nothing is kept yet. */
+  /** Begins a run that has kept nothing yet. */
   begin(): BudgetedRun;
 }
 

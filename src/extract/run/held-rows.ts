@@ -78,7 +78,7 @@ export class HeldRows {
     };
     const parquet = made.map(({ file }) => file);
     const drift = driftOf(made.map(({ drift }) => drift));
-    // what is proven has a state beside it
+    // the proven part also has a state
     const { state: _, ...rest } = own;
     return { ...rest, certificate, segments: [...segments], parquet, quarantine, drift };
   }
@@ -96,7 +96,7 @@ export class HeldRows {
     return made;
   }
 
-  /** What of a segment lies before an instant. */
+  /** The part of a segment before an instant. */
   async aheadOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
     if (BigInt(segment.to) <= at) return [segment];
     const parts = BigInt(segment.from) < at ? await this.partsOf(segment, at) : [];

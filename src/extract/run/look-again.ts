@@ -3,21 +3,21 @@ import type { Lack } from "../evidence/lacking.ts";
 import type { RunEvidence } from "../evidence/run-evidence.ts";
 import type { TableArchiver } from "./table-archiver.ts";
 
-/** What looking again needs of a run's job. */
+/** What looking again needs from a run's job. */
 export interface Looks {
   readonly source: Pick<HistorySource, "reconnect">;
   readonly evidence: RunEvidence;
   readonly jobs: readonly TableArchiver[];
   readonly together: (step: (table: TableArchiver) => Promise<void>) => Promise<void>;
   readonly factsNow: () => Promise<StorageFacts | null>;
-  /** Fetches what is planned, and holds it against facts asked for since, which it gives. */
+  /** Fetches the plan, compares it with newer facts, and returns these. */
   readonly settle: () => Promise<StorageFacts | null>;
   /** True where six descriptions in a row tell a version that is new: then rows may rightly be others. */
   readonly hasNewVersion: () => Promise<boolean>;
   readonly onNote: (text: string) => void;
 }
 
-/** How often a window is asked for again before what is here is called less than was seen. */
+/** How often a window is requested again before it counts as lacking rows. */
 const mostLooks = 5;
 
 /** Totals that are asked for before a table is proven for the first time: another node may count more. */

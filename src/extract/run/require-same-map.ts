@@ -56,7 +56,7 @@ function isOtherMap({ segments, quarantine, through }: Rows | HeldTable, now: Th
   return holdsRows && keyOf(through) !== keyOf(now);
 }
 
-/** What tells a map from others by the rows it makes. */
+/** Identifies a map by the rows it makes. */
 function keyOf(through: Through | undefined): string {
   const { map, fingerprint } = through ?? {};
   return map === undefined || isIdentityMap(map) ? "" : fingerprint!;

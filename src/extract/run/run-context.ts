@@ -12,7 +12,7 @@ import type { TableAsks } from "../plan/table-asks.ts";
 import type { RequiredProof } from "../proof/required-proof.ts";
 import type { RunDescription } from "./run-description.ts";
 
-/** What the tables of one run's job share. */
+/** Shared by the tables of one run's job. */
 export interface RunContext {
   /** Types of exact columns that Parquet is made in. */
   readonly exactTypes: (table: TableName) => ExactTypes;
@@ -24,7 +24,7 @@ export interface RunContext {
   /** What was told and brought of the run's tables: what is here must not be less. */
   readonly evidence: RunEvidence;
   readonly slices: SliceQueue;
-  /** Whose slices come first, of several runs that are fetched side by side. */
+  /** Priority among runs that are fetched in parallel. */
   readonly order: number;
   readonly converter: BucketConverter;
   readonly work: Omit<SliceWork, "countRows" | "onRows">;

@@ -1,7 +1,7 @@
 import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 
-/** What a source tells of a run, whichever way it tells it. */
+/** A source's description of a run, from any list. */
 export interface RunDescription extends RunRef {
   readonly status: string;
   readonly started: Nanoseconds | undefined;

@@ -15,7 +15,7 @@ import { type RunDescription, settledVersion } from "./run-description.ts";
 /** Rows in a window by the gateway's facts. */
 export type CountRows = (from: Nanoseconds, to: Nanoseconds) => Promise<number>;
 
-/** What can be asked of a run, and up to where, before any of its rows is fetched. */
+/** What can be requested of a run, and up to where, before fetching any rows. */
 export interface RunHorizon {
   readonly run: RunDescription;
   /** Exclusive upper bound of ts_event; undefined for a finished run. */
@@ -35,7 +35,7 @@ export interface RunHorizon {
   readonly countRows: (table: Table) => CountRows | undefined;
 }
 
-/** Who tells what is held: a source, or what watches over its facts. */
+/** The source of facts, perhaps watched. */
 type Facts = Pick<HistorySource, "facts">;
 
 /** Asks the source what it holds of a run. `settleNs` is how long rows of a run that goes on may arrive late. */
@@ -208,10 +208,10 @@ function horizonOf(
   committed: Manifest | null,
 ): Nanoseconds {
   const lasts = [...(facts?.values() ?? [])].flatMap(({ last }) => (last === undefined ? [] : [last]));
-  // the last timestamp gets in once it is too old for rows to join it
+  // the last timestamp is included once it is too old for more rows
   const behind = lasts.length === 0 ? settled : lasts.reduce((a, b) => (a > b ? a : b)) + 1n;
   const horizon = behind < settled ? behind : settled;
-  // a clock that was set back must not cut off what is held already
+  // a clock that was set back must not cut off held rows
   const held = committed?.horizon == null ? undefined : BigInt(committed.horizon);
   return held !== undefined && held > horizon ? held : horizon;
 }

@@ -95,7 +95,7 @@ export class TableArchiver {
   #compared = false;
   /** Some of it was another when it was streamed for a version that moved. */
   #isOther = false;
-  /** What was held is the gateway's by its row checksum, and so was not streamed. */
+  /** The gateway's row checksum equals that of the held rows, so they were not streamed. */
   #isSameByHash = false;
   /** The gateway's row checksum is another than that of the rows here. */
   #isHashOther = false;
@@ -105,7 +105,7 @@ export class TableArchiver {
   #disagreeing: Disagreement[] = [];
   /** Where the facts of a run that goes on stop to agree with its rows, as they do where they lag behind. */
   #agreedUntil: Nanoseconds | undefined;
-  /** Where the gateway's rows begin, if rows ahead of that are gone there. */
+  /** Where the gateway's rows begin, if earlier ones are gone there. */
   #gatewayFrom: Nanoseconds | undefined;
   /** Where the gateway's rows began by the facts of the last plan. */
   #plannedFirst: Nanoseconds | undefined;
@@ -113,7 +113,7 @@ export class TableArchiver {
   #rowsBeside = 0;
   /** Where rows may have come and gone at the gateway. */
   #unseen: Window | undefined;
-  /** What the last comparison found to differ and dropped, until it is fetched. */
+  /** Differing windows from the last comparison, dropped until they are fetched. */
   #changed: readonly DifferingWindow[] = [];
   /** Where rows changed each time they were fetched. */
   #restless: readonly Window[] = [];
@@ -126,7 +126,7 @@ export class TableArchiver {
   /** First and last time of what came, of a table that comes whole each time. */
   #seen: Extent | undefined;
 
-  /** What was told and brought of the table. */
+  /** What was reported and sent about the table. */
   readonly #record: EvidenceRecord;
   readonly #here: WindowRows;
   /** Segments before the gateway's rows that were noted as evidence. */
@@ -173,7 +173,7 @@ export class TableArchiver {
     return isSaidNone(this.#context.work.source, this.table);
   }
 
-  /** What the proof rests on, in words, beside counts or two passes. */
+  /** Further grounds of the proof, in words, besides counts or two passes. */
   restsOn: readonly string[] = [];
   /** Rows the last plan found missing. */
   rowsToFetch = 0;
@@ -196,7 +196,7 @@ export class TableArchiver {
     }
   }
 
-  /** Takes up what speaks against the table as a whole, ahead of its result; one that is absent is so no more. */
+  /** Records an error that overrules the table's result; an ABSENT table loses that state. */
   contradict(error: RunvaultError | undefined): void {
     if (error === undefined || this.error !== null) return;
     this.absent = false;
@@ -433,7 +433,7 @@ export class TableArchiver {
     return true;
   }
 
-  /** How what is here falls short of what was seen; null where it does not. */
+  /** How the rows here fall short of what was seen; null if they do not. */
   async #shortfall(facts: StorageFacts | null): Promise<RunvaultError | null> {
     const lacks = await this.lacking();
     if (lacks.length === 0) return null;
@@ -739,7 +739,7 @@ export class TableArchiver {
     return plan.drop.length > 0 || plan.gaps.length > 0;
   }
 
-  /** Counts once more in the windows that were counted otherwise than they came: facts may lag behind the rows. */
+  /** Counts again in windows whose counts differed: facts may lag behind the rows. */
   async #countAgain(): Promise<void> {
     const still: Disagreement[] = [];
     for (const window of this.#disagreeing) {
@@ -749,12 +749,12 @@ export class TableArchiver {
     this.#disagreeing = still;
   }
 
-  /** True where the facts do not agree with what is here, which facts that lag behind the rows may do later. */
+  /** True if the facts disagree with the rows here, which lagging facts may resolve later. */
   disagrees(facts: StorageFacts | null): boolean {
     return facts !== null && this.#isJudged && this.#dissent(facts, this.#comparedRows()) !== null;
   }
 
-  /** True where what is here is held against facts at all. */
+  /** True if the rows here are compared with facts at all. */
   get #isJudged(): boolean {
     return this.error === null && !this.absent && this.#lapsed === undefined;
   }
@@ -777,9 +777,9 @@ export class TableArchiver {
   }
 
   /**
-   * Where the facts of a run that goes on stop to agree with its rows: within the first window that is counted otherwise
-   * than it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
-   * agree, and where there is nothing to fall back to. `others` counts in their place, by facts that are known to differ.
+   * Finds by bisection how far the gateway's count matches the rows received: within the first window that is counted
+   * otherwise, if that is after the table's first row and all rows proven before. Undefined if they agree, or there is
+   * nothing to fall back to. `others` counts instead, by facts that are known to differ.
    */
   async findAgreedUntil(facts: StorageFacts | null, others?: CountRows): Promise<Nanoseconds | undefined> {
     const { until, committed } = this.#context;
@@ -873,7 +873,7 @@ export class TableArchiver {
     return null;
   }
 
-  /** Shows that no rows lie outside of those here, and none behind a cap. */
+  /** Proves that there are no rows outside of those here, and none behind a cap. */
   async proveFilled(facts: StorageFacts | null): Promise<void> {
     const { slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
@@ -1027,7 +1027,7 @@ export class TableArchiver {
     return wanted === rows ? rows : undefined;
   }
 
-  /** What does not prove the rows does not take them away either: it is told beside them. */
+  /** An error that casts doubt on the rows does not remove them: it is reported beside them. */
   async #doubting(prove: () => Promise<void>): Promise<void> {
     try {
       await prove();
@@ -1230,7 +1230,7 @@ export class TableArchiver {
     }
   }
 
-  /** What is held of the table now, with its certificate. */
+  /** The held rows of the table now, with their certificate. */
   async #holding(facts: StorageFacts | null, checkedAt: string) {
     const { journal, until, versionMoved, requireDistinctSeq } = this.#context;
     const own = facts?.get(this.table.name);
@@ -1441,7 +1441,7 @@ export class TableArchiver {
     return until == null || to === undefined || to <= BigInt(until) ? undefined : { from: BigInt(until), to };
   }
 
-  /** What this job did about rows archived before; undefined where there was nothing to do. */
+  /** What this job did about rows archived before; undefined for nothing. */
   #heldGround(): string | undefined {
     if (this.#isSameByHash) return heldGrounds.hash;
     if (this.#compared) return heldGrounds.streamed;
@@ -1475,7 +1475,7 @@ export class TableArchiver {
     return windows.filter(({ to }) => from === undefined || to > from);
   }
 
-  /** What is to be told of the table although it is no error. */
+  /** Notes about the table that are not errors. */
   #notes(): string[] {
     if (this.#lapsed !== undefined) {
       return [
@@ -1632,7 +1632,7 @@ export class TableArchiver {
     return "none";
   }
 
-  /** What the gateway says of the rows within the horizon; undefined where asking failed, which is then the error. */
+  /** The gateway's row hash within the horizon; undefined if the request failed, which is then the error. */
   async #gatewayHash(): Promise<GatewayHash | undefined> {
     const { run, until, work } = this.#context;
     const bounds = { from: this.#gatewayFrom, to: until };
@@ -1686,7 +1686,7 @@ export class TableArchiver {
     return this.error === null ? "counted" : "none";
   }
 
-  /** How the facts disagree with what is here; null where they do not. */
+  /** How the facts disagree with the rows here; null if they do not. */
   #dissent(facts: StorageFacts, rows: number): RunvaultError | null {
     const own = facts.get(this.table.name);
     if (own === undefined) return null;
@@ -1865,7 +1865,7 @@ function isKeptAfter(error: RunvaultError): boolean {
   return worthKeeping(error) || ["incomplete", "unverified", "shrunk"].includes(error.code);
 }
 
-/** What came before the gateway failed is whole; what came before it lied is not to be trusted. */
+/** Rows received before the gateway failed are good; those before it contradicted itself are not trusted. */
 function worthKeeping(error: RunvaultError): boolean {
   return error.isGateways || error.code === "timestamp_capped" || error.wider !== undefined;
 }

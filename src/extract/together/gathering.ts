@@ -2,7 +2,7 @@
 export interface GatheringLimits<T> {
   /** It is acted once those who wait weigh so much. */
   readonly most: number;
-  /** What one of them weighs. Default: 1. */
+  /** The weight of one item. Default: 1. */
   readonly weightOf?: (item: T) => number;
   /** How long, in milliseconds, the last who came is waited behind for another. Asked anew for each. */
   readonly pauseMs: () => number;
@@ -22,7 +22,7 @@ export class Gathering<T, R> {
   readonly #act: (items: readonly T[]) => Promise<readonly (() => R)[]>;
   readonly #limits: GatheringLimits<T>;
   #waiting: Waiting<T, R>[] = [];
-  /** What those who wait weigh together. */
+  /** The total weight of the waiting items. */
   #weight = 0;
   #timer: NodeJS.Timeout | undefined;
   #acting = false;

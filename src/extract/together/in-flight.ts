@@ -1,8 +1,8 @@
 /** How much is worked on at once. */
 export interface FlightLimits {
-  /** Those who are in their first part, which costs the most. */
+  /** Items in their first part, which costs the most. */
   readonly lanes: number;
-  /** All who are under way. */
+  /** All items in progress. */
   readonly alive: number;
 }
 
@@ -14,7 +14,7 @@ export interface Flight {
   readonly openLanes: () => void;
 }
 
-/** What came of one item. */
+/** The result of one item. */
 export interface Landed<T, R> {
   readonly item: T;
   readonly result: R;
@@ -90,7 +90,7 @@ export async function* inFlight<T, R>(
       changed = Promise.withResolvers<void>();
     }
   } finally {
-    // who stops listening waits for what is under way: it holds locks and files
+    // a caller that stops listening waits for work in progress, which holds locks and files
     await Promise.all(flying);
   }
 }

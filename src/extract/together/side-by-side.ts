@@ -7,14 +7,14 @@ import type { SliceQueue } from "../fetch/slice-queue.ts";
 import type { Flight } from "./in-flight.ts";
 import { ManyConversions } from "./many-conversions.ts";
 
-/** What jobs on one source share, each of one run, however many of them are under way. */
+/** Shared by jobs on one source, each for one run, however many are running. */
 export interface JobsMeans {
   /** Row answers under way. */
   readonly slices: SliceQueue;
   readonly pool: BufferPool;
   /** What converts for one of them, whose signal ends its own conversions alone. */
   readonly converterOf: (means: JobMeans, signal: AbortSignal) => SegmentConverter;
-  /** Tells that nobody else may be coming by now. */
+  /** Called when nobody else may be coming. */
   readonly hurry: () => void;
 }
 
