@@ -1,4 +1,4 @@
-// What row checksums cost: of a simulated gateway and of a served archive to compute one, whole and of a tenth of the
+// The cost of row checksums: of a simulated gateway and of a served archive to compute one, whole and of a tenth of the
 // time, and of `archive --require hashed` beside `--require counted`, in turns, and on what was counted before.
 //   npm run bench -- checksum [--fills 1000000] [--rounds 3]
 import { spawn } from "node:child_process";

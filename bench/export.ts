@@ -1,5 +1,5 @@
-// Wall time, processor time and peak memory of `runvault export` in each format against DuckDB's own COPY of the same
-// Parquet files. DuckDB has no writer of Arrow here, so both Arrow forms are held against its COPY to Parquet. The two
+// Wall time, CPU time and peak memory of `runvault export` in each format against DuckDB's own COPY of the same
+// Parquet files. DuckDB has no writer of Arrow here, so both Arrow forms are compared with its COPY to Parquet. The two
 // take turns. Prints medians and ratios.
 //   npm run bench -- export [--fills 1000000] [--rounds 3] [--archive DIR]
 import { mkdtemp, rm } from "node:fs/promises";

@@ -14,7 +14,7 @@ export type RowCounts = Partial<Record<TableName, number>>;
 const start = 1_420_070_400_000_000_000n;
 const minute = 60_000_000_000n;
 
-/** What a column is in row i of a table, beside what all of its kind are. */
+/** The value of a column in row i of a table, where it differs from its kind's default. */
 const values: Partial<Record<TableName, Readonly<Record<string, string>>>> = {
   // no two moves alike, a slow wave that rises, and recoveries
   equity: {

@@ -1,5 +1,5 @@
-// Processor time, wall time and peak memory of `runvault metrics` over a large run, by day and by row of equity, beside
-// what quantstats' reports.html takes with pandas on the same series, and its matches held against SQL of their own.
+// CPU time, wall time and peak memory of `runvault metrics` over a large run, by day and by row of equity, beside
+// what quantstats' reports.html takes with pandas on the same series, and its matches compared with SQL for the same.
 //   npm run bench -- metrics [--fills 1000000] [--books 10000000] [--equity 10000000] [--orders 0] [--factors 0]
 //     [--memory 1GB] [--python python3] [--archive DIR]
 // `--python` has pandas, pyarrow or duckdb, and quantstats; without it the peer is left out.
@@ -103,7 +103,7 @@ try {
       ].join("\n");
       await writeFile(join(folder, "peer.py"), program);
       await rm(page, { force: true });
-      // with no more memory and time than this, and whether it comes to an end or not
+      // with limited memory and time, whether it finishes or not
       const bounded = `ulimit -v ${12 * 2 ** 20}; timeout 15m '${values.python}' '${join(folder, "peer.py")}'`;
       tell(
         `quantstats reports.html, ${session}`,

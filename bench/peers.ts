@@ -1,6 +1,6 @@
 // What one would write instead of using runvault, over the same simulated gateway: a 14-line script (bench/peers/script.py)
 // and a 12-line resource of dlt (bench/peers/dlt_resource.py). For each: seconds, peak memory, rows stored and the type of a
-// price; and the rows stored from a gateway that ends one answer early, as if it were complete. README has the table.
+// price; and the rows stored from a gateway that ends one answer early, as if complete. README has the table.
 //   npm run bench -- peers [--rows 50000] [--python python3]
 // The Python needs: pip install 'dlt[parquet]==1.31.0' requests pyarrow; without --python it gets a folder for them.
 import { execFileSync } from "node:child_process";
@@ -60,7 +60,7 @@ async function storedIn(out: string): Promise<Stored> {
   }
 }
 
-/** One way over a gateway of its own; null if it failed. */
+/** One way, over a new gateway; null if it failed. */
 async function run(name: string, world: readonly string[]): Promise<(Timed & Stored) | null> {
   await using gateway = await simulate(world);
   const out = join(folder, "out");

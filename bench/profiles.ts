@@ -1,5 +1,5 @@
-// What a profile costs: `archive` of a gateway that names, spells and numbers its fills in its own way, beside `archive` of
-// the default gateway with the same values, in turns. Both are counted, and the row hashes have to be the same.
+// The cost of a profile: `archive` of a gateway that names, spells and numbers its fills in its own way, beside `archive` of
+// the default gateway with the same values, in turns. Both are counted, and the row hashes must be the same.
 //   npm run bench -- profiles [--transport rest|rpc] [--fills 1000000] [--rounds 5]
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ const main = join(root, "dist", "cli", "main.js");
 const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
 const pathOf = (name: string) => join(folder, name);
 
-/** Names of its own, milliseconds, words and bare numbers: what most gateways that differ have. */
+/** Its own names, milliseconds, words and bare numbers, like most foreign gateways. */
 const columns = `    run_id: ${isRpc ? "execution" : "executionId"}
     instance_id: desk
     ts_event: { from: time, unit: ms }

@@ -1,5 +1,5 @@
 // Rows a second over RPC: the client alone, against the REST client and against a plain connect-node client that builds
-// messages, all from the same pre-rendered simulator in a process of its own; and `archive --transport rpc` against REST.
+// messages, all from the same pre-rendered simulator in a separate process; and `archive --transport rpc` against REST.
 //   npm run bench -- rpc [--fills 1000000] [--rounds 3]
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// What a served archive gives: a whole table of fills to `curl -o /dev/null`, in each form and with zstd; the server's
+// Throughput of a served archive: a whole table of fills to `curl -o /dev/null`, in each form and with zstd; the server's
 // peak memory under 1 and 32 readers at once; the fills of a filter against DuckDB's own COPY of the same lines to
 // /dev/null; small requests a second and their slowest hundredth. The two sides of a ratio take turns.
 //   npm run bench -- serve [--fills 1000000] [--rounds 3] [--seconds 5] [--readers 32] [--archive DIR]
@@ -157,7 +157,7 @@ async function load(address: () => string): Promise<string> {
   return `${perSecond(took.length, Number(values.seconds))} requests/s, median ${at(0.5)}, p99 ${at(0.99)}`;
 }
 
-/** The same questions to roapi, which gives JSON with rounded decimals, and Arrow, in turns with runvault. */
+/** The same requests to roapi, which returns JSON with rounded decimals, and Arrow, in turns with runvault. */
 async function beside(
   program: string,
   fills: string,

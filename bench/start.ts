@@ -1,4 +1,4 @@
-// What commands take to start, in processor seconds, beside Node with nothing to do, in turns.
+// CPU seconds for starting commands, compared with an idle Node, in turns.
 //   npm run bench -- start --archive DIR [--rounds 15]
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

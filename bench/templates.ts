@@ -1,4 +1,4 @@
-// What it costs a simulator to serve runs that have a template's rows, beside runs that are rendered themselves: its
+// The simulator's cost of serving runs with a template's rows, compared with rendered runs: its
 // processor time for all rows over REST and over RPC, in turns, and for a list of all runs.
 //   npm run bench -- templates [--templates 40] [--rows 20000] [--rounds 5] [--list 5000]
 import { parseArgs } from "node:util";

@@ -27,7 +27,7 @@ async function filesBelow(folder: string): Promise<Map<string, string>> {
   return files;
 }
 
-/** What differs between the committed and the fresh files, one line a file. */
+/** Differences between the committed and the fresh files, one line per file. */
 function differences(committed: Map<string, string>, fresh: Map<string, string>): string[] {
   return [...new Set([...committed.keys(), ...fresh.keys()])].sort().flatMap((file) => {
     if (!committed.has(file)) return [`missing  src/gen/${file}`];

@@ -1,6 +1,6 @@
-// Fails where package-lock.json would let a tampered package in: `npm run check:lock [FILE]`. Every package has the hash of
-// its contents, and none names the host of a registry. `.ci/run` runs it ahead of `npm ci`, with whatever Node the machine
-// has: hence plain JavaScript, without dependencies.
+// Fails if package-lock.json would let a tampered package in: `npm run check:lock [FILE]`. Every package must have the
+// hash of its contents, and none may name a registry's host. `.ci/run` runs it before `npm ci`, with the machine's own
+// Node: hence plain JavaScript, without dependencies.
 import { readFileSync } from "node:fs";
 
 /**
@@ -41,7 +41,7 @@ folder with package.json, .npmrc and the lock file without these packages, run n
   process.exitCode = 1;
 }
 
-/** What is wrong with one package, one line each. */
+/** A package's problems, one line each. */
 function problemsOf([path, entry]) {
   // the project itself, and folders that are linked to
   if (path === "" || entry.link === true) return [];

@@ -1,6 +1,6 @@
-// npm run check: every `check:…` script of package.json, two at a time and in the order there, and then the tests, which
-// begin beside the last check. What a check prints is printed whole when it ends, but not while the tests print theirs.
-// Fails where any of them does; all are run.
+// npm run check: every `check:…` script of package.json, two at a time and in that order, and then the tests, which
+// start with the last check. A check's output is printed when it ends, but not during the tests' output. Fails if any
+// of them does; all are run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -12,7 +12,7 @@ const { scripts } = JSON.parse(await readFile(join(project, "package.json"), "ut
   readonly scripts: Readonly<Record<string, string>>;
 };
 const checks = Object.keys(scripts).filter((name) => name.startsWith("check:"));
-/** What checks printed that ended beside the tests. */
+/** Output of checks that ended during the tests. */
 const held: string[] = [];
 let isTesting = false;
 const failed: string[] = [];

@@ -1,4 +1,4 @@
-/** What is read of a file's coverage in istanbul's form. */
+/** The needed part of a file's coverage in istanbul's format. */
 export interface FileCoverage {
   readonly path: string;
   readonly statementMap: Readonly<Record<string, Span>>;

@@ -6,7 +6,7 @@ import { type ErrorCode, errorCodes } from "../src/model/error.ts";
 
 export const errorsFile = join(import.meta.dirname, "../docs/errors.md");
 
-/** What happened, in a sentence; a new code does not compile without one. */
+/** What happened, in a sentence; a new code needs one to compile. */
 const meanings: Readonly<Record<ErrorCode, string>> = {
   invalid_argument: "An option, a file or a value in it is wrong.",
   not_an_archive: "The folder is missing, is something else, or belongs to a newer runvault.",

@@ -5,7 +5,7 @@ import asc from "assemblyscript/asc";
 
 const root = join(import.meta.dirname, "..");
 const source = "wasm/normalise-rows.ts";
-/** Below a folder that stands for the checkout. */
+/** Below the checkout's folder. */
 const target = join("src", "gen", "wasm", "normalise-rows.ts");
 
 const flags = [

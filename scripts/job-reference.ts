@@ -57,7 +57,7 @@ function linesOf(schema: JsonSchema, indent: string): readonly string[] {
   });
 }
 
-/** What may stand there, in a few words. */
+/** The allowed value, in a few words. */
 function kindOf(schema: JsonSchema): string {
   const { type, items, anyOf, pattern = "", minimum, maximum } = schema;
   if (schema.const !== undefined) return code(schema.const);

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** What may be in what we ship, as packages write it: who adds to it has read the licence. */
+/** Licences allowed in what we ship, as packages write them: read a licence before adding it. */
 const shipped: ReadonlySet<string> = new Set([
   "0BSD",
   "Apache-2.0",
@@ -15,7 +15,7 @@ const shipped: ReadonlySet<string> = new Set([
   "Unlicense",
 ]);
 
-/** What may be in tools of ours besides. */
+/** Licences also allowed in our tools. */
 const ofTools: ReadonlySet<string> = new Set(["MIT OR Apache-2.0", "MPL-2.0"]);
 
 interface Entry {

@@ -1,7 +1,5 @@
-// node scripts/move-files.ts TABLE [ROOM]: moves files and renames what they export, as a table says, and puts right every
-// import, path and name in the project that means them. A line of the table is `old/path new/path`, or `OldName newName`
-// for an identifier; with ROOM only what was in that room. What is as the table says already is passed over, so that a
-// branch begun before runs it again.
+// node scripts/move-files.ts TABLE [ROOM]: moves files and renames what they export, as a table says, and corrects every import, path and name that refers to them. A line of the table is `old/path new/path`, or `OldName newName`
+// for an identifier; with ROOM only what was in that room. Finished moves are skipped, so that an older branch can run it again.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path/posix";
@@ -60,7 +58,7 @@ const renamed = new Map(
     .map(([old, moved]): [string, string] => [basename(old), basename(moved)])
     .filter(([old, moved]) => old !== moved),
 );
-/** What is built, by its path below dist/. */
+/** A built file, by its path below dist/. */
 const builtPattern = /(?<=")[\w-]+\/[\w./-]+\.js(?=")/g;
 const namePattern =
   names.size === 0 ? null : new RegExp(`(?<![\\w$-])(?:${[...names.keys()].join("|")})(?![\\w$-])`, "g");
@@ -87,7 +85,7 @@ for (const file of tracked()) {
       importPattern,
       (_, head: string, specifier: string) => `${head}"${specifierNow(specifier, file)}"`,
     );
-  // a patch has the path behind a/ and b/
+  // a patch has the path after a/ and b/
   text = text.replace(/(?<=^(?:---|\+\+\+) [ab]\/)\S+/gm, pathNow).replace(pathPattern, pathNow);
   text = text.replace(builtPattern, (path) => pathNow(`dist/${path}`).slice("dist/".length));
   if (file.endsWith(".md")) text = text.replace(documentPattern, documentedNow);

@@ -26,7 +26,7 @@ const sound = new Set<string>();
 
 interface Mutant {
   readonly name: string;
-  /** What it breaks, in a sentence. */
+  /** The broken promise, in a sentence. */
   readonly breaks: string;
   /** The test file that finds it soonest. */
   readonly caughtBy: string;
@@ -117,7 +117,7 @@ function commandOf(file: string): "npm test" | "test:all" {
   return file.startsWith("test/all/") ? "test:all" : "npm test";
 }
 
-/** Whether a test file passes without the mutant: one that fails for want of something would seem to find each. */
+/** Whether a test file passes without the mutant: one that fails because something is missing would seem to find every mutant. */
 async function passesWithout(root: string, name: string, file: string): Promise<boolean> {
   if (sound.has(file)) return true;
   patch(root, name, "--reverse");
@@ -156,7 +156,7 @@ async function firstFailure(
     ...["vitest", "run", ...which],
     ...["--bail=1", "--cache=false", "--reporter=json", `--outputFile=${file}`],
   ];
-  // a test that fails for want of something on this machine would seem to find every mutant
+  // a test that fails because something is missing on this machine would seem to find every mutant
   const { RUNVAULT_REQUIRE: _, ...env } = process.env;
   const { status } = spawnSync("npx", args, { cwd: root, env, stdio: ["ignore", "ignore", "inherit"] });
   if (status === 0) return undefined;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What the proto files say of messages and fields, as plain data, for the document of the REST side: descriptors have no
+// The proto files' comments on messages and fields, as plain data, for REST's OpenAPI document: descriptors have no
 // comments at run time. Called by buf generate.
 import { createEcmaScriptPlugin, getComments, runNodeJs } from "@bufbuild/protoplugin";
 

@@ -1,5 +1,5 @@
 // npm run worlds -- --worlds N --seed S [--path P] [--kind K] [--json]: archives from so many gateways that misbehave, each
-// in a world of its own, and holds what the archive says against what was true. Prints how often each outcome came
+// each in its own world, and compares what the archive says with the truth. Prints how often each outcome came
 // about; a failure is printed with the line that repeats it. Kinds are `faults`, the default, those of kind-plan.ts,
 // by their names or as `all`, `faulty` or `honest`.
 import { parseArgs } from "node:util";

@@ -32,7 +32,7 @@ export class RecordedTimes {
     return [this.#times[0]!, this.#times.at(-1)!];
   }
 
-  /** The first row at an instant or behind it. */
+  /** The first row at an instant or after it. */
   rowAt(instant: bigint): number {
     let [low, high] = [0, this.rows];
     while (low < high) {

@@ -1,5 +1,5 @@
-// A gateway of one run's fills out of a file of lines, in a process of its own: facts that heed bounds, and rows within
-// bounds up to a limit, straight from memory. What it costs is not the client's.
+// A gateway with one run's fills from a file of lines, in a separate process: facts within bounds, and rows within
+// bounds up to a limit, straight from memory. Its cost is not the client's.
 //   node rest-gateway.ts FILE TIMES UNIT_NS
 //   TIMES: a file of the lines' instants, one a line, in nanoseconds
 //   UNIT_NS: how many of them the unit of a row request's bounds has

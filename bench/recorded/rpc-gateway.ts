@@ -1,4 +1,4 @@
-// The same gateway over unary Connect: pages of rows that were encoded ahead, straight from memory.
+// The same gateway over unary Connect: pages of rows that were encoded in advance, straight from memory.
 //   node rpc-gateway.ts contract|own FILE TIMES DESCRIPTORS
 //   contract: the service of proto/example; own: that of recorded.proto, whose times are milliseconds
 //   FILE: rows, one a line, as protobuf JSON
