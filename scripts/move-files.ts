@@ -1,5 +1,7 @@
-// node scripts/move-files.ts TABLE [ROOM]: moves files and renames what they export, as a table says, and corrects every import, path and name that refers to them. A line of the table is `old/path new/path`, or `OldName newName`
-// for an identifier; with ROOM only what was in that room. Finished moves are skipped, so that an older branch can run it again.
+// node scripts/move-files.ts TABLE [ROOM]: moves files and renames what they export, as a table says, and corrects
+// every import, path and name that refers to them. A line of the table is `old/path new/path`, or `OldName newName` for
+// an identifier; with ROOM only what was in that room. Finished moves are skipped, so that an older branch can run it
+// again.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path/posix";

@@ -187,7 +187,7 @@ function wordsOf(body: string): string {
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME");
 }
 
-/** All that is sent in a fortnight: number of new or worse troubles, and what was mended. */
+/** All that is sent in a fortnight: what became worse, and what was resolved. */
 const messages: readonly Sent[] = [
   [
     4,

@@ -28,7 +28,7 @@ async function screen(
     text
       .replaceAll(folder, "/data")
       .replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, "IDENTITY")
-      .replace(/made [^\n]*(\n +(\d\d:\d\d )?UTC)?/, "made TODAY")
+      .replace(/created [^\n]*(\n +(\d\d:\d\d )?UTC)?/, "created TODAY")
       .replaceAll(/\d{4} days/g, "MANY days")
       .replace(/[\d.]+ [MGT]B free/, "FREE free")
       // DuckDB's next version may pack otherwise
@@ -144,9 +144,9 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       "jobs          none has run in this archive
 
       archive       /data/archive
-      identity      IDENTITY, format 1, made TODAY
-      runs          3: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE; besides, 1 pending, not
-                    committed yet
+      identity      IDENTITY, format 1, created TODAY
+      runs          3: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE; also 1 pending, not committed
+                    yet
       unproven      1 run
                     alpha/2022-01-02  fills and 1 more: INCOMPLETE: stream_cut: cut
                     after 900 bytes ([1640995200000000001, 1641064430769230772)); for
@@ -174,8 +174,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       "jobs          none has run in this archive
 
       archive       /data/archive
-      identity      IDENTITY, format 1, made TODAY
-      runs          3: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE; besides, 1 pending, not committed yet
+      identity      IDENTITY, format 1, created TODAY
+      runs          3: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE; also 1 pending, not committed yet
       unproven      1 run
                     alpha/2022-01-02  fills and 1 more: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
                     1641064430769230772)); for MANY days
@@ -239,7 +239,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     `);
     const info = await screen(100, ["status"], { colours: true });
     expect(info.split("\n")[4]).toMatchInlineSnapshot(
-      `"runs          3: 1 ^[32mCOMPLETE^[39m, 1 ^[32mOPEN^[39m, 1 ^[31mINCOMPLETE^[39m; besides, 1 ^[33mpending^[39m, not committed yet"`,
+      `"runs          3: 1 ^[32mCOMPLETE^[39m, 1 ^[32mOPEN^[39m, 1 ^[31mINCOMPLETE^[39m; also 1 ^[33mpending^[39m, not committed yet"`,
     );
     const verify = await screen(100, ["verify", "alpha"], { colours: true });
     expect(verify.split("\n").slice(0, 2)).toMatchInlineSnapshot(`
