@@ -55,11 +55,11 @@ test("the same job twice at once: the second ends with 6 and names the first's p
   // in service only once the second has ended
   world.failing = new RunvaultError("server_error", "maintenance");
   const first = start(["run", file]);
-  await first.seen("waited for");
+  await first.seen("waiting for the gateway");
   const second = await runInside(["run", file]);
   expect(second.status).toBe(6);
   expect(second.stderr).toContain(`pid ${first.child.pid}`);
-  expect(second.stderr).toContain("under way since");
+  expect(second.stderr).toContain("running since");
   first.child.kill("SIGTERM");
   const { status, stdout } = await first.finished;
   expect(status).toBe(143);

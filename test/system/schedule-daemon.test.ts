@@ -119,7 +119,7 @@ test("stopped while a job waits for its gateway, the daemon has it end in order"
   await ranBefore(world);
   world.failing = new RunvaultError("server_error", "maintenance");
   const daemon = start(["schedule", file]);
-  await daemon.seen("waited for");
+  await daemon.seen("waiting for the gateway");
   daemon.child.kill("SIGTERM");
   const { status, stderr } = await daemon.finished;
   expect(status).toBe(0);
