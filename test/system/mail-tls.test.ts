@@ -7,14 +7,17 @@ import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate } from "../fixtures/command/tls-files.ts";
 import { MailServer } from "../fixtures/tell/mail-server.ts";
 
-test.skipIf(!requires("openssl"))(
-  "a password goes to a mail server by STARTTLS, and to none whose certificate is not trusted",
-  async () => {
+test.skipIf(!requires("openssl")).each([
+  ["STARTTLS", false],
+  ["TLS from the start", true],
+])(
+  "a password goes to a mail server by %s, and to none whose certificate is not trusted",
+  async (_, isSmtps) => {
     const folder = await mkdtemp(join(tmpdir(), "runvault-mail-tls-"));
     try {
       const authority = newAuthority(folder, "authority");
       const tls = newCertificate(folder, "mail", authority);
-      await using server = await MailServer.open({ tls, auth: ["PLAIN"] });
+      await using server = await MailServer.open({ tls, isSmtps, auth: ["PLAIN"] });
       const file = join(folder, "nightly.yaml");
       const mail = { url_env: "MAIL_URL", from: "runvault@example.com", to: ["quant@example.com"] };
       const job = { version: 1, name: "nightly", archive: "archive", runs: {}, notify: { mail } };

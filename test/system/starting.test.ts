@@ -31,6 +31,7 @@ describe("a command loads what it uses", () => {
     "pino",
     "yaml",
     "croner",
+    "nodemailer",
   ];
   const languages = "zod's languages";
   /** What job files are read with. */

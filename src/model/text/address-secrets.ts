@@ -29,8 +29,8 @@ export function hideParts(scrubber: Scrubber, parts: Iterable<string>): void {
   }
 }
 
-/** A broken escape stays as written: using the address reports it. */
-function decoded(part: string): string {
+/** A part of an address without its escapes; as it is written where one is broken. */
+export function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

@@ -2,8 +2,8 @@ import type { Scrubber } from "../../model/text/scrubber.ts";
 import { type Nanoseconds, wallClock } from "../../model/time.ts";
 import { hooks, type Job } from "../file/job-schema.ts";
 import type { JobPlace } from "../file/job-values.ts";
-import { mailText } from "./mail-text.ts";
-import type { Message } from "./message.ts";
+import { bodyOf } from "./mail-text.ts";
+import { type Message, titleOf } from "./message.ts";
 import { runCommand } from "./run-command.ts";
 import { sendMail } from "./send-mail.ts";
 import { sendRequest } from "./send-request.ts";
@@ -106,10 +106,10 @@ function postTeller(to: Teller["to"], address: WebAddress, formOf: (message: Mes
 }
 
 function mailTeller(address: WebAddress, { from, to }: NonNullable<Job["notify"]["mail"]>) {
-  return (message: Message): Teller =>
-    web("mail", address, (signal) =>
-      sendMail(address, { from, to, text: mailText(message, { from, to }) }, signal),
-    );
+  return (message: Message): Teller => {
+    const mail = { from, to, date: new Date(message.at), subject: titleOf(message), text: bodyOf(message) };
+    return web("mail", address, (signal) => sendMail(address, mail, signal));
+  };
 }
 
 /** A Pushgateway notifier with its metrics; the Pushgateway keeps metrics that are not among them. */
