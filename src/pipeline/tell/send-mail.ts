@@ -50,7 +50,7 @@ export async function sendMail(
   }
 }
 
-/** nodemailer would resolve the name without /etc/hosts, and print a warning where only a loopback address has it. */
+/** nodemailer's own resolver skips /etc/hosts, and can print a warning; Node's does neither. */
 function socketTo(host: string, port: number, signal: AbortSignal): SMTPTransportOptions["getSocket"] {
   return (_, done) => {
     const connection = connect({ host, port }, () => done(null, { connection }));
@@ -59,7 +59,7 @@ function socketTo(host: string, port: number, signal: AbortSignal): SMTPTranspor
   };
 }
 
-/** nodemailer is content with one accepted recipient. A mail cut off before its end is delivered to nobody. */
+/** nodemailer is content with one accepted recipient. Cut off before its end, the mail is delivered to nobody. */
 async function* unlessRefused(text: Readable, envelope: Readonly<Record<string, unknown>>) {
   const { rejectedErrors } = envelope;
   const [cause] = rejectedErrors as readonly NodemailerError[];
@@ -67,18 +67,16 @@ async function* unlessRefused(text: Readable, envelope: Readonly<Record<string, 
   yield* text;
 }
 
-/** What a command of SMTP is about. */
+/** What an SMTP command hands over, for messages. */
 const steps: Readonly<Record<string, string>> = {
-  ...{
-    CONN: "the connection",
-    AUTH: "the password",
-    MAIL: "the sender",
-    RCPT: "a recipient",
-    DATA: "the mail",
-  },
+  CONN: "the connection",
+  AUTH: "the password",
+  MAIL: "the sender",
+  RCPT: "a recipient",
+  DATA: "the mail",
 };
 
-/** 4xx is for the time being, 5xx for good. */
+/** A status of 4xx is temporary, one of 5xx final. */
 function mailError(thrown: unknown, address: WebAddress): RunvaultError {
   const { words, from, url } = address;
   const error = ((thrown as Error).cause ?? thrown) as NodemailerError;
