@@ -33,7 +33,9 @@ async function rebuilt(): Promise<string[]> {
       expect(bytes).toBeGreaterThan(0);
       rows += count;
     },
-    conversion: (change) => void (parts[change] += 1),
+    conversion: (change) => {
+      parts[change] += 1;
+    },
     on: () => {},
     run: (what, number, of) => void told.push(`${what}, ${number} of ${of}`),
     [Symbol.dispose]: () => void told.push("shown no more"),

@@ -44,7 +44,7 @@ async function areEndsHere({ first, firstKey, last, lastKey }: Evidence, here: L
   return true;
 }
 
-/** What was seen up to the horizon: of a window with rows behind it the first row; undefined where that lies there too. */
+/** Evidence up to the horizon: for a window with later rows, its first row; undefined if that is later too. */
 function upTo(seen: Evidence, until: Nanoseconds | undefined): Evidence | undefined {
   if (until === undefined || BigInt(seen.to) <= until) return seen;
   const to = until.toString();
