@@ -152,7 +152,7 @@ export class HeldTables {
   async locate(name: string, folder: CommittedFile["folder"] = "data"): Promise<HeldPlace> {
     const { layout, run, store } = this.#work;
     const pending = join(layout.pendingDir(run), name);
-    if ((await sizeOf(pending)) !== null) {
+    if (!this.isCommitted(name) && (await sizeOf(pending)) !== null) {
       return { store: this.#pending, key: layout.keyOf(pending), isPending: true };
     }
     return { store, key: layout.committedKey(run, folder, name), isPending: false };

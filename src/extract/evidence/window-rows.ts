@@ -155,8 +155,7 @@ export class WindowRows {
         rows++;
         if (first === undefined || ts < first) [first, firstLine] = [ts, line];
         if (last === undefined || ts > last) [last, lastLine] = [ts, line];
-        const told = comparableLine(this.#table, line);
-        hashes.add(lineHash(this.#isKeyed ? told : withoutSeq(told)));
+        hashes.add(lineHash(comparableLine(this.#table, this.#isKeyed ? line : withoutSeq(line))));
       }
     }
     const sum = [...hashes].reduce((sum, hash) => sum + hash, 0n);

@@ -15,12 +15,12 @@ export interface Came extends Window {
  * without one. Undefined for a line that has no seq although rows have.
  */
 export function rowKey(table: Table, hasSeq: boolean, line: string): string | undefined {
-  if (!hasSeq) return lineHash(withoutSeq(comparableLine(table, line))).toString();
+  if (!hasSeq) return lineHash(comparableLine(table, withoutSeq(line))).toString();
   const seq = /"seq":\s*"(\d{1,20})"/.exec(line)?.[1];
   return seq === undefined ? undefined : BigInt(seq).toString();
 }
 
 /** A line without the seq that it has only here. */
 export function withoutSeq(line: string): string {
-  return line.replace(/"seq":"\d*"/, '"seq":""');
+  return line.replace(/"seq":"\d*"/, '"seq":"0"');
 }
