@@ -21,7 +21,12 @@ const fillsAt = (at: readonly bigint[], symbols?: string[]) => rowsAt(run, "fill
 /** Fetches all that a source holds of a table, and gives the lines as they are stored. */
 async function fetched(
   source: ArraySource,
-  how: { facts?: boolean; mostBytes?: number; seesLarger?: boolean } = {},
+  how: {
+    facts?: boolean;
+    mostBytes?: number;
+    seesLarger?: boolean;
+    onLost?: NonNullable<SliceWork["onLost"]>;
+  } = {},
 ): Promise<string[]> {
   const { facts = false, mostBytes = 64 << 20 } = how;
   const seen = new SeenSource();
@@ -36,6 +41,7 @@ async function fetched(
     signal: new AbortController().signal,
     countRows: facts ? async (from, to) => source.rowsWithin(table, { from, to }).length : undefined,
     onRows: () => {},
+    ...(how.onLost && { onLost: how.onLost }),
     seen,
   };
   const expected = facts ? source.rowsWithin(table, {}).length : undefined;
@@ -145,6 +151,25 @@ describe("rows that were there and are not when asked for again", () => {
       message: `rows at ts_event ${start + 2n} came once, but not when asked for again`,
     });
   });
+});
+
+// caught by: an alarm about a gateway that forgets its oldest rows, here those of an instant that is asked for again
+it("rows that are gone with all ahead of them are a later beginning: the rest comes whole", async () => {
+  const rows = fillsAt(later(1, 2, 2, 3, 4));
+  const source = new HidingSource(run, worldOf(rows), { cap: 3 });
+  let answers = 0;
+  source.hides = ({ ts }) => answers > 1 && ts <= start + 2n;
+  const all = source.rows.bind(source);
+  source.rows = (request) => {
+    answers++;
+    return all(request);
+  };
+  const lost: object[] = [];
+  expect(await fetched(source, { seesLarger: true, onLost: (_, came) => lost.push(came) })).toEqual(
+    linesOf(rows.slice(3)),
+  );
+  // what came all the same is evidence
+  expect(lost).toContainEqual(expect.objectContaining({ from: start + 1n, to: start + 3n, rows: 3 }));
 });
 
 describe("a gateway that refuses a large limit", () => {

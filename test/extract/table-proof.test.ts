@@ -55,12 +55,9 @@ it("two passes that bring as many rows, but not the same ones, prove nothing", a
     { literal: true },
   );
   const all = source.rows.bind(source);
-  let isPlanned = false;
-  source.rows = (request) => (isPlanned ? other.rows(request) : all(request));
-  const onPlan = () => {
-    isPlanned = true;
-  };
-  const { manifest } = await tables.archiveRun(source, { onPlan });
+  // always the same: a pass that is made once more brings those of before
+  source.rows = (request) => (request.from === undefined ? all(request) : other.rows(request));
+  const { manifest } = await tables.archiveRun(source);
   expect(manifest.tables.fills).toMatchObject({
     state: "UNVERIFIED",
     attempt: { error: { message: expect.stringContaining("but not the same rows") } },

@@ -78,3 +78,33 @@ describe("a row that changed", () => {
     await tables.expectRows("fills", source.priced(last));
   });
 });
+
+describe("a row that changed between two passes that nothing counts", () => {
+  const uncounted: Manners = { literal: true, times: { started: at(0), ended: at(9) } };
+  // so many that it is not asked for by itself
+  const open = () => new Changing(run, world({ fills: hours(10) }), uncounted);
+
+  // caught by: an alarm about an honest gateway, though all since give the same
+  it("once and stays, is proven in the same night", async () => {
+    await using tables = await TableWorld.create();
+    const source = open();
+    source.night((answer) => (answer === 0 ? "9.4" : "9.5"), uncounted);
+    expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", source.priced("9.5"));
+  });
+
+  // caught by: looks that one of two nodes has all of, for it answers each second question
+  it.each(["rows", "questions"])(
+    "and takes turns with another, is not, by whatever it counts its %s",
+    async (by) => {
+      await using tables = await TableWorld.create();
+      const source = open();
+      const turn = (answer: number) =>
+        (by === "rows" ? answer : source.asked.length) % 2 === 0 ? "9.4" : "9.5";
+      for (let night = 0; night < 2; night++) {
+        source.night(turn, uncounted);
+        expect((await tables.archiveRun(source)).manifest.state).toBe("UNVERIFIED");
+      }
+    },
+  );
+});

@@ -105,6 +105,14 @@ export function isNewVersion(version: string | undefined, before: ReadonlySet<st
   return !isWhole(version) || [...before].every((one) => !isWhole(one) || BigInt(one) < BigInt(version));
 }
 
+/**
+ * True of what came under another version than the run's by now. An earlier job saw what it saw of a run that went on under
+ * none: that the run has one since does not say that these rows changed.
+ */
+export function isOfOtherVersion({ version, isOlder }: Evidence, now: string | null): boolean {
+  return version !== now && !(version === null && isOlder === true);
+}
+
 export function windowOf({ from, to }: Evidence): Window {
   return { from: BigInt(from), to: BigInt(to) };
 }

@@ -39,23 +39,37 @@ import type { FetchedSegment, OpenEnd, Slice, SliceEvent, SliceWork } from "./sl
  * are not given back hold it up. Whoever stops ends the answer under way.
  *
  * Where fewer rows came in all than an answer announced, going on behind the last one heals nothing, for they are
- * missing ahead of it: the slice is asked for again from its beginning, once, and is then `rows_missing`.
+ * missing ahead of it: the slice is asked for again from its beginning, once, and is then `rows_missing`. So it is, a few
+ * times, where rows that came are gone with all ahead of them: the gateway forgets its oldest.
  *
  * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
  * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole, and `RowsAround`.
  */
 export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
   try {
-    try {
-      yield* segmentsOnce(slice, work);
-    } catch (error) {
-      if (!(error instanceof RunvaultError) || error.code !== "rows_missing") throw error;
-      yield { kind: "restart" };
-      yield* segmentsOnce(slice, work);
+    for (let restarts = 0; ; restarts++) {
+      try {
+        return yield* segmentsOnce(slice, work);
+      } catch (error) {
+        if (!(await isToRestart(error, restarts, slice, work)))
+          throw error instanceof GroupGone ? vanished(slice, error.ts) : error;
+        yield { kind: "restart" };
+      }
     }
   } catch (error) {
     throw place(await withCause(error, slice, work), slice);
   }
+}
+
+async function isToRestart(
+  error: unknown,
+  restarts: number,
+  slice: Slice,
+  work: SliceWork,
+): Promise<boolean> {
+  if (error instanceof RunvaultError && error.code === "rows_missing") return restarts === 0;
+  if (!(error instanceof GroupGone) || restarts === mostBeginnings) return false;
+  return (await probe(asksOf(slice, work), { from: slice.from, to: error.ts + 1n })) === undefined;
 }
 
 async function* segmentsOnce(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
@@ -78,6 +92,18 @@ async function* segmentsOnce(slice: Slice, work: SliceWork): AsyncGenerator<Slic
 async function withCause(error: unknown, slice: Slice, work: SliceWork): Promise<unknown> {
   if (!(error instanceof RunvaultError) || !(error.cause instanceof OutsideBounds)) return error;
   return outsideWindow(error.cause, await whyOutside(asksOf(slice, work), error.cause));
+}
+
+/** How often rows may be gone with all ahead of them while one slice is fetched. */
+const mostBeginnings = 5;
+
+/** Thrown where rows of an instant came, and are not there when they are asked for again. */
+class GroupGone extends Error {
+  readonly ts: Nanoseconds;
+  constructor(ts: Nanoseconds) {
+    super();
+    this.ts = ts;
+  }
 }
 
 /** Thrown where rows lie around a slice: they are another slice's, or none's that is known. */
@@ -139,6 +165,8 @@ async function* sortedCuts(
   let openEnd: OpenEnd | null = null;
   let ask = from;
   let limit: number | undefined;
+  /** The first row's time. */
+  let begin: Nanoseconds | undefined;
   /** Compares an answer with the requested group: whether it also has later ones. */
   const hasSeveral = (ended: boolean): boolean => {
     const { rows, first, firstRows, firstKeys } = text.answer;
@@ -146,8 +174,13 @@ async function* sortedCuts(
     if (held !== undefined && (ended || several)) {
       const isOther = firstRows === held.rows && firstKeys !== held.keys;
       if (first !== held.ts || firstRows < held.rows || isOther) {
-        work.onLost?.(table.name, held.came);
-        throw vanished(slice, held.ts);
+        const ahead = numbers === "given" ? text.totalRows - rows : 0;
+        // whoever begins anew without them has to know that they came, with all ahead of them
+        const { came } = held;
+        if (ahead > 0 && begin !== undefined)
+          work.onLost?.(table.name, { from: begin, to: came.to, rows: ahead + held.rows });
+        work.onLost?.(table.name, came);
+        throw new GroupGone(held.ts);
       }
     }
     // the previous answer left out what comes now
@@ -178,6 +211,7 @@ async function* sortedCuts(
     const several = hasSeveral(true);
     const { rows, first, leftOut, doubled } = text.answer;
     firstAnswer ??= { rows: rows + leftOut, bytes: asker.received };
+    begin ??= first;
     if (expected !== undefined && text.totalRows === expected) break;
     // rows beyond everything wanted
     if (rows === 0 || text.isPast) break;

@@ -1,4 +1,5 @@
 import type { HistorySource, StorageFacts } from "../../model/source.ts";
+import { isOfOtherVersion } from "../evidence/evidence-record.ts";
 import type { Lack } from "../evidence/lacking.ts";
 import type { RunEvidence } from "../evidence/run-evidence.ts";
 import type { TableArchiver } from "./table-archiver.ts";
@@ -38,15 +39,17 @@ export async function lookAgain(looks: Looks, latest: StorageFacts | null): Prom
   let facts = latest;
   for (let look = 0; ; look++) {
     let lacks = await lackingOf(jobs);
-    if (look === 0 && [...lacks.values()].some((some) => some.some(isOfOther(evidence)))) {
-      if (await looks.hasNewVersion()) for (const table of lacks.keys()) table.letGoOtherVersions();
+    const isOfOther = ({ seen }: Lack) => isOfOtherVersion(seen, evidence.version);
+    if (look === 0 && [...lacks.values()].some((some) => some.some(isOfOther))) {
+      if (await looks.hasNewVersion()) for (const [table, own] of lacks) table.letGoOtherVersions(own);
       lacks = await lackingOf(jobs);
     }
     if (lacks.size > 0) {
       await together(async (table) => {
         const own = lacks.get(table) ?? [];
         if (own.length > 0) await table.letGoRetained(facts, own);
-        if (own.length > 0 && look === 0) await table.letGoOlder(own, factsNow);
+        const left = own.length > 0 && look === 0 ? await table.lacking() : [];
+        if (left.length > 0) await table.letGoOlder(left, factsNow);
       });
       lacks = await lackingOf(jobs);
     }
@@ -70,8 +73,4 @@ async function lackingOf(jobs: readonly TableArchiver[]): Promise<Map<TableArchi
     if (own.length > 0) lacks.set(table, own);
   }
   return lacks;
-}
-
-function isOfOther({ version }: RunEvidence) {
-  return ({ seen }: Lack) => seen.version !== version;
 }

@@ -22,7 +22,7 @@ import { countText } from "../../model/text/plural.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
-import { type EvidenceRecord, windowOf } from "../evidence/evidence-record.ts";
+import { type EvidenceRecord, isOfOtherVersion, windowOf } from "../evidence/evidence-record.ts";
 import { atLeast, type Lack, lacking } from "../evidence/lacking.ts";
 import { WindowRows } from "../evidence/window-rows.ts";
 import { fetchBuckets } from "../fetch/fetch-buckets.ts";
@@ -63,7 +63,7 @@ import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
 import { countedBySummary, type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
 import { HeldRows, inOrder, quarantinedRows, rowsIn, tolerating } from "./held-rows.ts";
 import { learnSegments, letGoSegments } from "./let-go.ts";
-import { isPrintedOtherwise } from "./printed-otherwise.ts";
+import { lookAtPassBefore } from "./pass-before.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 import { extentOf, passOverRows, type Scan, scanAll } from "./scan-passes.ts";
@@ -134,6 +134,8 @@ export class TableArchiver {
   #unmet: readonly Evidence[] = [];
   /** What was seen by an earlier job and is let go, for all looks since agree on less. */
   #outlived: Lack | undefined;
+  /** What was seen under another version and is let go, for the run's is new. */
+  #outdated: Lack | undefined;
 
   /** Segments that an earlier job committed. */
   readonly #formerFiles: ReadonlySet<string>;
@@ -401,14 +403,16 @@ export class TableArchiver {
       this.#context.work.source.reconnect?.();
       if (!(await this.#agreesNow(await look(), lacks))) return;
     }
-    this.#outlived = lacks.reduce((a, b) => (a.seen.rows >= b.seen.rows ? a : b));
+    this.#outlived = lacks.reduce(mostSeen, undefined);
     this.#record.letGo((seen) => seen.isOlder === true && this.#mayLetGo(seen));
   }
 
   /** Lets go of what was seen under other versions than the run's, which is new and stays. */
-  letGoOtherVersions(): void {
+  letGoOtherVersions(lacks: readonly Lack[]): void {
     const { version } = this.#context.evidence;
-    this.#record.letGo((seen) => seen.version !== version && this.#mayLetGo(seen));
+    const isToGo = (seen: Evidence) => isOfOtherVersion(seen, version) && this.#mayLetGo(seen);
+    this.#outdated = lacks.filter(({ seen }) => isToGo(seen)).reduce(mostSeen, undefined);
+    this.#record.letGo(isToGo);
   }
 
   /** Rows that came outweigh an answer of none, however often it is given. */
@@ -857,7 +861,10 @@ export class TableArchiver {
     return true;
   }
 
-  /** How the two passes disagree, once the gateway was asked whether it prints the same rows in more than one way. */
+  /**
+   * How the two passes disagree, once the gateway was asked whether it prints the same rows in more than one way, or has none
+   * but those that are here by now.
+   */
   async #disagreementByRows(): Promise<RunvaultError | null> {
     const found = await this.#disagreement();
     // another number of rows is no matter of how they are printed
@@ -868,9 +875,15 @@ export class TableArchiver {
       ...{ run, table: this.table, work: { ...work, countRows: undefined, onRows } },
       read: (segment: Segment) => journal.textOf(segment),
     };
-    if (!(await isPrintedOtherwise(input, this.#comparedWindows(), this.#context))) return found;
-    this.#sameScan = journal.held.of(this.table.name).fullScan?.sha256;
-    return null;
+    const looks = await lookAtPassBefore(input, this.#comparedWindows(), this.#context);
+    if (looks === "others") return found;
+    if (looks === "printed otherwise") {
+      this.#sameScan = journal.held.of(this.table.name).fullScan?.sha256;
+      return null;
+    }
+    // rows that were corrected once between the two: then a pass over all of it brings these by now
+    const isThere = (await scanAll(this.#scan)) !== "absent";
+    return isThere ? await this.#disagreement() : found;
   }
 
   /** Proves that there are no rows outside of those here, and none behind a cap. */
@@ -1496,6 +1509,12 @@ export class TableArchiver {
         `an earlier attempt saw ${countText(seen.rows, "row")} in ${windowText(windowOf(seen))}; ${looksAtOlder} looks since agree on ${here.rows}`,
       );
     }
+    if (this.#outdated !== undefined) {
+      const { seen, here } = this.#outdated;
+      notes.push(
+        `${countText(seen.rows, "row")} in ${windowText(windowOf(seen))} were seen under another version of the run; by its new one there are ${here.rows}`,
+      );
+    }
     notes.push(...this.#noteBeside());
     if (this.#unseen !== undefined) notes.push(unseen.between(this.#unseen));
     if (this.#summaryNote !== undefined) notes.push(this.#summaryNote);
@@ -1816,6 +1835,10 @@ export const mostBeginnings = 5;
 
 /** Looks that must agree before what an earlier job saw is let go. */
 const looksAtOlder = 8;
+
+function mostSeen(one: Lack | undefined, other: Lack): Lack {
+  return one !== undefined && one.seen.rows >= other.seen.rows ? one : other;
+}
 
 function overlaps(
   { from, to }: { readonly from: bigint | string; readonly to: bigint | string },

@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Evidence, everything } from "../../../src/archive/manifest/evidence.ts";
-import { EvidenceRecord, isNewVersion } from "../../../src/extract/evidence/evidence-record.ts";
+import {
+  EvidenceRecord,
+  isNewVersion,
+  isOfOtherVersion,
+} from "../../../src/extract/evidence/evidence-record.ts";
 import { lacking } from "../../../src/extract/evidence/lacking.ts";
 import { RunEvidence } from "../../../src/extract/evidence/run-evidence.ts";
 import type { LookedAt } from "../../../src/extract/evidence/window-rows.ts";
@@ -171,4 +175,12 @@ describe("a version", () => {
   ])("%s behind %j is new: %s", (version, before, isNew) => {
     expect(isNewVersion(version, new Set(before))).toBe(isNew);
   });
+});
+
+// caught by: rows that were seen while the run went on, let go without a look as soon as it has a version
+it("what came under no version is of another one only in the command that it came in", () => {
+  const item = { ...seen("brought", { from: 0n, to: 20n }, [1, 2]), version: null };
+  expect(isOfOtherVersion(item, "1")).toBe(true);
+  expect(isOfOtherVersion({ ...item, isOlder: true }, "1")).toBe(false);
+  expect(isOfOtherVersion({ ...item, version: "0", isOlder: true }, "1")).toBe(true);
 });
