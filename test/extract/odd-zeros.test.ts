@@ -98,11 +98,12 @@ test("rows with odd zeros are known to be the same when they are streamed once m
   expect((await archived(false)).fills.state).toBe("OPEN");
   const { fills, requests } = await archived(true);
   expect(fills).toMatchObject({ state: "COMPLETE", certificate: { rows: 40 } });
-  // a window whose bytes differ is asked for again by itself, which shows that its rows are the same
+  // a window whose bytes differ is asked for again by itself, which shows that its rows are the same; and once more, for
+  // what comes twice in other bytes may alternate
   const windows = Map.groupBy(
     requests.filter(({ limit }) => limit !== 1),
     ({ from }) => from,
   );
-  expect(Math.max(...[...windows.values()].map((asked) => asked.length))).toBe(2);
+  expect(Math.max(...[...windows.values()].map((asked) => asked.length))).toBe(3);
   expect(fills.segments.every(({ file }) => file.startsWith("fills.g1."))).toBe(true);
 });

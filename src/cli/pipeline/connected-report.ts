@@ -30,7 +30,7 @@ function archiveText(
     ? "cannot be used"
     : format === null
       ? "will be created"
-      : `exists, format ${format}and is writable`;
+      : `exists, format ${format}, and is writable`;
   const needed = gateway?.neededBytes ?? null;
   const parts = [
     what,

@@ -93,7 +93,10 @@ function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }
     ]);
   }
   lines.push(...troubleLines(job, command));
-  if (nextStart !== null) lines.push(["next start", `${minuteText(nextStart)} (${visible(timezone ?? "")})`]);
+  if (nextStart !== null) {
+    const zone = timezone === null || timezone === "UTC" ? "" : ` (${visible(timezone)})`;
+    lines.push(["next start", `${minuteText(nextStart)}${zone}`]);
+  }
   if (job.late === "too_old")
     lines.push(["late", `the last success is older than ${ageText(job.maxAgeMs ?? 0)}`]);
   return lines;
