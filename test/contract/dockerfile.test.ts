@@ -54,6 +54,8 @@ describe("the Dockerfile", () => {
     ];
     const isSent = (file: string) => sent.some((path) => `${file}/`.startsWith(`${path}/`));
     expect(needed.filter((file) => file !== "dist" && !isSent(file))).toEqual([]);
+    // read at run time: SQL, and the notebook that `runvault notebook` writes
+    expect(files).toEqual(expect.arrayContaining(["dist", "notebooks", "src/analytics/sql"]));
     expect(sent.filter((file) => !file.includes("*") && !existsSync(inProject(file)))).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
-import { builtMain } from "../fixtures/command/project.ts";
+import { inProject } from "../fixtures/command/project.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -17,8 +17,8 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const contender = (dir: string) => `
 import { spawnSync } from "node:child_process";
 import { open, rm } from "node:fs/promises";
-const { Layout } = await import(${JSON.stringify(join(dirname(builtMain), "../archive/layout.js"))});
-const { lockRunInTurn } = await import(${JSON.stringify(join(dirname(builtMain), "../archive/lock.js"))});
+const { Layout } = await import(${JSON.stringify(inProject("src/archive/layout.ts"))});
+const { lockRunInTurn } = await import(${JSON.stringify(inProject("src/archive/lock.ts"))});
 const layout = new Layout(${JSON.stringify(dir)});
 const run = { instanceId: "alpha", runId: "2022-01-01" };
 const alone = ${JSON.stringify(join(dir, "alone"))};

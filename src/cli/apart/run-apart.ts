@@ -13,7 +13,7 @@ import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
 import type { ApartMessage, ApartRequest } from "./apart-request.ts";
 import { watchResident } from "./watch-resident.ts";
 
-/** A process for work that may must be killed. */
+/** A process for work that may have to be killed. */
 export interface ApartOptions {
   /** The module that does the work, by its name in this folder; `apart-request.ts` has the messages. */
   readonly module: "query-apart";

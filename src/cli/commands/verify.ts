@@ -44,7 +44,7 @@ export const verifyCommand = commandEntry({
         )
         .option(
           "--sample <share>",
-          "read only this share of the bytes, such as 5%, from random files; for the others check presence and size",
+          "read only this share of the bytes, such as 5%, from files drawn anew each time; for the others check presence and size",
         )
         .option("--since <age>", "only runs committed within this time, such as 7d")
         .option("--repair", "convert damaged Parquet again from segments, and name the runs to archive again")

@@ -23,7 +23,10 @@ export function figureOptions(command: Command): Command {
     .addOption(new Option("--rf <rate>", "yearly risk-free rate, such as 0.02 or 2%").default("0"))
     .option("--log", "logarithms of returns instead of simple returns")
     .addOption(
-      new Option("--base <base>", "where the series begins: the first deposit, or the first session's equity")
+      new Option(
+        "--base <base>",
+        "where the series begins: what was deposited, or the first session's equity",
+      )
         .choices(["deposit", "first"])
         .default("deposit"),
     )

@@ -54,9 +54,12 @@ export async function* untilErrorLine(
 /** Where lines begin that may be errors: the first, which the chunks before may have begun, and those that name `ok`. */
 function* startsOfSuspects(chunk: Buffer): Generator<number> {
   yield 0;
+  let last = 0;
   for (let at = chunk.indexOf('"ok"'); at >= 0; at = chunk.indexOf('"ok"', at + 4)) {
     const start = chunk.lastIndexOf(lineFeed, at) + 1;
-    if (start > 0) yield start;
+    // once a line, however often it names it
+    if (start > last) yield start;
+    last = start;
   }
 }
 
@@ -67,11 +70,11 @@ function lineOf(before: Buffer | undefined, more: Buffer): Buffer | undefined {
   return Buffer.concat([before, more]);
 }
 
-/** The error in a line of rows, if it is one. A row may have a field `ok`, so an error must be beside it. */
+/** The error in a line of rows, if it is one. A row may have a field `ok`, so an error must be beside it, and no time. */
 function errorInLine(line: Buffer, { reading, scrubber, place }: ErrorSeen): RunvaultError | undefined {
   if (line[0] !== openBrace || !saysNotOk(line)) return undefined;
   const json = notOk(jsonIn(line));
-  if (typeof json?.error !== "object" || json.error === null) return undefined;
+  if (typeof json?.error !== "object" || json.error === null || "ts_event" in json) return undefined;
   return errorInBody(json, "in place of a row", reading, scrubber, place);
 }
 

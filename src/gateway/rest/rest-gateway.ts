@@ -160,7 +160,7 @@ export function restSource(session: HttpSession): GatewaySource {
   };
 }
 
-/** With the id in its path; a profile's path refuses ids of dots alone. */
+/** With the id in its path, also one of dots alone, which a profile's path refuses. */
 function instanceRoute(instanceId: string) {
   const { path } = routes.instance;
   return { ...routes.instance, path: path.replace("{instance}", () => encodeURIComponent(instanceId)) };

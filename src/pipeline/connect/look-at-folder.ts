@@ -5,7 +5,7 @@ import { exit, RunvaultError } from "../../model/error.ts";
 
 /** A folder from the view of a writer. */
 export interface FolderLook {
-  /** False if it would must be created. */
+  /** False if it would have to be created. */
   readonly isThere: boolean;
   /** Why it, or files in it, cannot be created, in words; null if they can. */
   readonly fault: string | null;

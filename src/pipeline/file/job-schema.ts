@@ -571,7 +571,7 @@ export function jobSchema(place: JobPlace) {
       { jobs: "90d" },
     ),
   })
-    .check(...oneGiven("runs", "run", "needs runs, or run for a single one"))
+    .check(...oneGiven("runs", "run", "needs runs, or run for a single one"), removesOfRuns)
     .meta({
       title: "runvault job file",
       description: "A job that archives runs from a gateway, unattended.",
@@ -581,6 +581,18 @@ export function jobSchema(place: JobPlace) {
 
 const nameMust =
   "must be 1 to 52 lower-case letters, digits and hyphens, with a letter or digit at both ends";
+
+/** A job of one run would fetch again what it removes, and INSTANCE/latest has been every run of the instance. */
+const removesOfRuns = z.refine<object>(
+  (value: { readonly run?: unknown; readonly keep?: { readonly runs?: unknown; readonly disk?: unknown } }) =>
+    value.run === undefined || (value.keep?.runs === undefined && value.keep?.disk === undefined),
+  {
+    path: ["keep"],
+    error: "removes runs only of jobs with runs",
+    params: { hint: "Leave out runs and disk, or use runs instead of run." },
+    when: isMap,
+  },
+);
 
 function isMap({ value }: z.core.ParsePayload): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -235,6 +235,8 @@ export function placedValues({ folder, env, withoutSecrets = false }: JobPlace) 
       raise("must name a variable that holds an smtp:// or smtps:// address", {
         hint: "For example smtp://USER:PASSWORD@mail.example.com:587, with %40 for an @ in USER or PASSWORD.",
       });
+    else if ((URL.parse(value)?.username === "") !== (URL.parse(value)?.password === ""))
+      raise("must name a variable with both a user and a password, or neither");
     return name;
   });
   return { path, modulePath, metricsFile, setVariable, addressVariable, mailVariable };

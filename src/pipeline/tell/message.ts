@@ -266,7 +266,7 @@ export function partsOf(message: Message, most: number): MessageParts {
   return {
     changes: [
       ...part("Worse", message.worse, counts.worse),
-      ...part("Mended, no longer true", message.mended, counts.mended),
+      ...part("Resolved", message.mended, counts.mended),
       ...part("Still wrong", message.reminded, counts.reminded),
     ],
     foot: [...(execution === null ? [] : [`execution ${execution}`]), tool, at].join(", "),

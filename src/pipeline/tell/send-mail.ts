@@ -33,6 +33,8 @@ export async function sendMail(
   const { createTransport } = await import("nodemailer");
   const transport = createTransport({
     ...{ host, secure, requireTLS: login && !isLoopback(host), forceAuth: login },
+    // without a password any TLS is better than none
+    tls: { rejectUnauthorized: secure || login },
     ...(login ? { auth: { user: decoded(username), pass: decoded(password) } } : {}),
     getSocket: socketTo(host, port === "" ? (secure ? 465 : 587) : Number(port), signal),
   });

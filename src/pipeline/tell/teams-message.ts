@@ -1,14 +1,23 @@
 import { type Message, partsOf, titleOf } from "./message.ts";
 
-/** Changes of each kind that a card has room for: Teams takes 28 kB in all. */
+/** Changes of each kind that a card shows, fewer where they are too long. */
 const mostChanges = 5;
+/** Teams takes 28 kB. */
+const mostBytes = 25_000;
 
 /**
  * A message in the form of a webhook of Teams' workflows: one Adaptive Card
  * (https://adaptivecards.io/schemas/adaptive-card.json). Text is in runs, which no Markdown is read from.
  */
 export function teamsMessage(message: Message): object {
-  const { changes, foot } = partsOf(message, mostChanges);
+  for (let most = mostChanges; ; most--) {
+    const card = cardOf(message, most);
+    if (most === 0 || Buffer.byteLength(JSON.stringify(card)) <= mostBytes) return card;
+  }
+}
+
+function cardOf(message: Message, most: number): object {
+  const { changes, foot } = partsOf(message, most);
   const body = [
     rich({ text: titleOf(message), weight: "Bolder", size: "Medium" }),
     ...changes.flatMap(({ heading, lines }) => [

@@ -19,9 +19,11 @@ export function below({ url, ...rest }: WebAddress, part: string): WebAddress {
 
 /** Hides an address as a whole, and each of its parts that may be a secret. */
 export function hideAddress(scrubber: Scrubber, written: string, { url }: WebAddress): void {
-  const { href, pathname, search, username, password, hash } = url;
+  const { href, protocol, pathname, search, username, password, hash } = url;
+  // that of a mail server may be any word, such as runvault
+  const user = protocol.startsWith("http") ? username : "";
   const secrets = pathname.split("/").filter(isSecretLike);
-  const parts = [written, href, search.slice(1), hash.slice(1), username, password, ...secrets];
+  const parts = [written, href, search.slice(1), hash.slice(1), user, password, ...secrets];
   parts.push(...url.searchParams.values());
   if (search !== "" || secrets.length > 0) parts.push(pathname + search);
   hideParts(scrubber, parts);

@@ -21,7 +21,7 @@ export function crontab(plan: UnitPlan): string {
       "CRON_TZ is cronie's (Red Hat, Arch) and applies to all lines below it. The cron of Debian and Ubuntu ignores it:",
       "there the machine's own zone must be the schedule's; otherwise use systemd.",
       "flock: a start during an execution ends at once, with 6. cron neither makes up for missed starts nor retries:",
-      "the next start does the rest. It mails all output, which with -q is only errors.",
+      "the next start does the rest. cron mails all output, which with -q is only errors.",
       ...environment,
     ),
     `CRON_TZ=${schedule.timezone}\n`,
