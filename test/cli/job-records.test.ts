@@ -221,7 +221,7 @@ describe("runvault status", () => {
       "              unverified: not proven",
       "              See `runvault runs`.",
       "              `runvault jobs show 0000000k` shows it in full",
-      "next start    2022-01-21 02:15 UTC (UTC)",
+      "next start    2022-01-21 02:15 UTC",
       "",
     ]);
     expect(
