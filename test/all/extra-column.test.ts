@@ -131,7 +131,7 @@ describe("fields that no column takes", () => {
       expect(columns).toEqual(tableNamed("orders").columns.map(({ name }) => name));
     }
     const parts = await exported("fills", "--partition", "run", "-f", "parquet");
-    const ofRun = await inDuckDB(`SELECT extra FROM ${literal(join(parts, "fills/*/*/part.parquet"))} ${by}`);
+    const ofRun = await inDuckDB(`SELECT extra FROM ${literal(join(parts, "fills/*/*.parquet"))} ${by}`);
     expect(ofRun).toEqual(wanted);
   });
 

@@ -25,7 +25,7 @@ export interface ExportTarget {
   readonly out: string;
   /** Replaces what exists already. */
   readonly force: boolean;
-  /** `run`: a file a table and run, in folders `TABLE/instance_id=…/run_id=…`; null: a file a table. */
+  /** `run`: a file a table and run, TABLE/INSTANCE/RUN; null: a file a table. */
   readonly partition: Partition | null;
   /** Puts the tables of trades and the macros into a database, which has to hold the tables that they read. */
   readonly analytics?: ExportedAnalytics | undefined;
