@@ -51,7 +51,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe("the README's snippets", () => {
   test("your gateway and SQL work as they stand, with the gateway that the README offers", async () => {
-    const [, simulate = ""] = /`npx runvault (simulate [^`]*)`/.exec(readme) ?? [];
+    const [, simulate = ""] = /`npx runvault (simulate[^`]*)`/.exec(readme) ?? [];
     expect(simulate).not.toBe("");
     await writeFile(join(folder, "token"), "a-secret\n");
     const gateway = start([...simulate.split(" "), "--token-file", join(folder, "token")], {
@@ -63,7 +63,6 @@ describe("the README's snippets", () => {
       const [, , reading = ""] = blocks("sh");
       const places = new Map([
         ["https://gateway.example.com/api/v1", address],
-        ["~/.config/runvault/token", join(folder, "token")],
         ["/data/archive", join(folder, "archive")],
       ]);
       let script = snippet;
@@ -75,6 +74,8 @@ describe("the README's snippets", () => {
       script += reading.replace(/^npx runvault serve .*$/m, "");
       const { NODE_COMPILE_CACHE = "" } = process.env;
       const env = { NODE: process.execPath, MAIN: builtMain, NODE_COMPILE_CACHE };
+      expect(readme).toContain("`RUNVAULT_TOKEN_FILE`");
+      Object.assign(env, { RUNVAULT_TOKEN_FILE: join(folder, "token") });
       const done = await execute("sh", ["-s"], env, npxOutside + script);
       expect(done).toMatchObject({ status: 0 });
       expect(done.stdout).toContain("nothing was fetched");
