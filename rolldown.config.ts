@@ -10,7 +10,9 @@ const entries = [
 export default defineConfig({
   input: Object.fromEntries(entries.map((name) => [name, `./src/${name}.ts`])),
   platform: "node",
-  // packages stay as they were installed
-  external: /^[^./]/,
+  // for Node 22, which has no `using`
+  transform: { target: "es2024" },
+  // packages stay as they were installed; rolldown has the helpers of what Node 22 lacks itself
+  external: (id) => /^[^./]/.test(id) && !id.startsWith("@oxc-project/runtime"),
   output: { dir: "dist", cleanDir: true, chunkFileNames: "chunks/[name]-[hash].js", sourcemap: true },
 });

@@ -67,7 +67,7 @@ describe("the README's lines for every night", () => {
 
     const file = await readFile(join(folder, "nightly.yaml"), "utf8");
     expect(file).toContain(`\n  url: ${address}\n`);
-    expect(file).toContain("\n  timezone: Australia/Lord_Howe # that of the machine");
+    expect(file).toContain("\n  timezone: Australia/Lord_Howe # from the machine");
     const units = [
       ...(await readFile(join(folder, "units"), "utf8")).matchAll(
         /^# (\/etc\/systemd\/system\/\S+)\n([\s\S]*?)(?=^# \/etc\/|$(?![\s\S]))/gm,
