@@ -7,7 +7,7 @@ import { isMissing } from "./storage/fsync-files.ts";
 
 /**
  * Completes a lock file that a full disk or a power cut left truncated. It is written in place: the kernel's lock is on
- * the file, not its name, so whoever is creating or has taken it keeps it, and nobody gets another one. A foreign file
+ * the file, not its name, so the process that is creating or has taken it keeps it, and nobody gets another one. A foreign file
  * there is left alone.
  */
 export async function mendLockFile(file: string): Promise<void> {

@@ -154,7 +154,7 @@ describe("rows that were there and are not when asked for again", () => {
 });
 
 // caught by: an alarm about a gateway that forgets its oldest rows, here those of an instant that is asked for again
-it("rows that are gone with all ahead of them are a later beginning: the rest comes whole", async () => {
+it("rows that are gone with all before them are a later beginning: the rest comes whole", async () => {
   const rows = fillsAt(later(1, 2, 2, 3, 4));
   const source = new HidingSource(run, worldOf(rows), { cap: 3 });
   let answers = 0;

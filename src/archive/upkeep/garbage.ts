@@ -34,7 +34,7 @@ export const keepReasons = [
   "unfinished",
   /** A change of column types is in progress or was stopped; `rebuild` finishes it. */
   "widening",
-  /** The run's id is too long to be told from its folder; `rm` with the id removes it. */
+  /** The run's id is too long to read from its folder; `rm` with the id removes it. */
   "longId",
   /** The archive has no manifest at all: they were probably lost, so these files are not garbage. */
   "noManifests",

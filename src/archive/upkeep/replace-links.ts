@@ -36,7 +36,7 @@ export async function replaceLinks(
   await swap.requirePlace();
   try {
     await swap.makeNext();
-    // between the two renames the folder is missing for a moment, which readers are told
+    // between the two renames the folder is missing for a moment, which readers report
     await makeRealFolder(archive.layout, dirname(swap.folder));
     await rename(swap.folder, swap.former).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code === "EXDEV") throw onTwoDisks(swap.folder, error);

@@ -187,7 +187,7 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest, now: N
 export async function refreshTables(archive: Archive, manifest: Manifest, anew = false): Promise<number> {
   const { layout, store } = archive;
   let made = 0;
-  // after the manifest is in place: whoever finishes a change of types now sees this generation
+  // after the manifest is in place: a job that finishes a change of types now sees this generation
   await archive.refresh();
   for (const name of tableNames) {
     // until every run has the new types, people keep seeing files of one type

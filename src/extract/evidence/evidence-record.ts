@@ -11,7 +11,7 @@ export interface RowsHere {
 
 /**
  * What a gateway reported and sent about one table of a run. It only grows: a later answer with less takes nothing
- * back, because a lagging node may have given it. Whoever decides to drop evidence calls `letGo`.
+ * back, because a lagging node may have given it. Code that decides to drop evidence calls `letGo`.
  */
 export class EvidenceRecord {
   readonly #items = new Map<string, Evidence>();

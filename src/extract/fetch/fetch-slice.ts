@@ -39,8 +39,8 @@ import type { FetchedSegment, OpenEnd, Slice, SliceEvent, SliceWork } from "./sl
  * are not given back hold it up. Whoever stops ends the answer under way.
  *
  * Where fewer rows came in all than an answer announced, going on behind the last one heals nothing, for they are
- * missing ahead of it: the slice is asked for again from its beginning, once, and is then `rows_missing`. So it is, a few
- * times, where rows that came are gone with all ahead of them: the gateway forgets its oldest.
+ * missing before it: the slice is asked for again from its beginning, once, and is then `rows_missing`. It is also asked
+ * for again, a few times, if rows that came are gone with all before them: the gateway forgets its oldest.
  *
  * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
  * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole, and `RowsAround`.
@@ -94,7 +94,7 @@ async function withCause(error: unknown, slice: Slice, work: SliceWork): Promise
   return outsideWindow(error.cause, await whyOutside(asksOf(slice, work), error.cause));
 }
 
-/** How often rows may be gone with all ahead of them while one slice is fetched. */
+/** How often rows and all before them may disappear while one slice is fetched. */
 const mostBeginnings = 5;
 
 /** Thrown where rows of an instant came, and are not there when they are asked for again. */
@@ -128,7 +128,7 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
       }
       const { next, text: bytes, release } = step.value;
       if (isAround && !isWithin(slice, from === slice.from ? bytes : undefined, next ?? text.lastTs)) {
-        // they came, whoever fetches the slice without them
+        // they came, even if the slice is fetched without them
         const came = cameIn(slice.table, routeOf(work.source, slice.table).numbers, bytes);
         if (came !== undefined) work.onLost?.(slice.table.name, came);
         if (next !== undefined) work.onLost?.(slice.table.name, { from: next, to: next + 1n, rows: 1 });
@@ -175,7 +175,7 @@ async function* sortedCuts(
       const isOther = firstRows === held.rows && firstKeys !== held.keys;
       if (first !== held.ts || firstRows < held.rows || isOther) {
         const ahead = numbers === "given" ? text.totalRows - rows : 0;
-        // whoever begins anew without them has to know that they came, with all ahead of them
+        // a new beginning without them has to know that they came, with all rows before them
         const { came } = held;
         if (ahead > 0 && begin !== undefined)
           work.onLost?.(table.name, { from: begin, to: came.to, rows: ahead + held.rows });

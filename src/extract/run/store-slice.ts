@@ -196,7 +196,7 @@ async function holdAgainstCount(
   onDisagreement(window);
   const { journal } = context;
   const doubted = journal.held.of(table.name).segments.filter((segment) => liesIn(segment, window));
-  // whoever goes on without them has to know that their rows came
+  // a job that continues without them has to know that their rows came
   await learnSegments(table, context, doubted);
   await journal.doubtSegments(table.name, doubted);
 }

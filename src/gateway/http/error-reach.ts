@@ -1,7 +1,7 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError, type Scope } from "../../model/error.ts";
 
 /**
- * Codes that mean the same on every route: whoever may not ask here, or by this host name, may not ask elsewhere
+ * Codes that mean the same on every route: a client that may not ask here, or by this host name, may not ask elsewhere
  * either. But a token may lack permission for just one table.
  */
 const everywhere: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied", "misdirected"]);

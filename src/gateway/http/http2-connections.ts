@@ -55,7 +55,7 @@ export class Http2Connections {
     former?.then(
       ({ leave }) => leave(),
       () => {
-        // whoever waits for it gets the error
+        // the caller that waits for it gets the error
       },
     );
   }

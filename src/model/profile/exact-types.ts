@@ -78,7 +78,7 @@ export function hasRoom({ precision, scale }: DecimalType, digits: Digits): bool
 /**
  * A type of 38 digits for values of so many digits, if `type` is too narrow; null if no type holds them all. It holds
  * everything that `type` does, and leaves spare digits on both sides of the point. If that exceeds 38 digits, the side
- * less needed by these values shrinks: whoever changes a column must check that no value is lost.
+ * less needed by these values shrinks: a change of a column must check that no value is lost.
  */
 export function widerType(type: string, { whole, scale }: Digits): string | null {
   if (whole + scale > mostDigits) return null;

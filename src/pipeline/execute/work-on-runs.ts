@@ -123,7 +123,7 @@ async function doneByOther(
     const nothing = { resumedSegments: 0, steps: {}, tooNarrow: [], rows: 0, bytes: 0, warnings: [] };
     return { ...archived, error: null, outcome: { manifest, changed: false, ...nothing } };
   } catch (thrown) {
-    // whoever works on the run reports it
+    // the job at work on the run reports it
     if (RunvaultError.from(thrown).scope === "job") throw thrown;
     return null;
   }

@@ -222,7 +222,7 @@ function isEnded({ result }: RunLine): boolean {
 }
 
 function jobTrouble({ at, begin, exit: status, error }: NightSeen): Trouble | null {
-  // whoever stopped it knows
+  // the one who stopped it knows
   if ((status === exit.done && error === null) || isStopped(error)) return null;
   return made(at, "job", null, {
     level: String(status),

@@ -6,7 +6,7 @@ import type { Caller } from "./token-list.ts";
 export interface RequestScope {
   /** Null until a valid token is shown: only the routes that refuse such a request see it. */
   readonly caller: Caller | null;
-  /** Why it is refused, whoever sends it; routes that answer all hosts ignore this. */
+  /** Why it is refused from any client; routes that answer all hosts ignore this. */
   readonly refusal: RunvaultError | undefined;
   /** Address that the request came from. */
   readonly client: string;
