@@ -1,3 +1,4 @@
+import { parseJson } from "../../model/outside-json.ts";
 import type { Table } from "../../model/profile/table.ts";
 import { lineHash } from "../../row/row-hash.ts";
 import { comparableLine } from "../../row/same-line.ts";
@@ -16,8 +17,17 @@ export interface Came extends Window {
  */
 export function rowKey(table: Table, hasSeq: boolean, line: string): string | undefined {
   if (!hasSeq) return lineHash(comparableLine(table, withoutSeq(line))).toString();
-  const seq = /"seq":\s*"(\d{1,20})"/.exec(line)?.[1];
-  return seq === undefined ? undefined : BigInt(seq).toString();
+  return seqOf(line);
+}
+
+/** A line's own seq; a payload may have a member of that name, too. */
+function seqOf(line: string): string | undefined {
+  try {
+    const { seq } = parseJson(line) as { readonly seq?: unknown };
+    return typeof seq === "string" && /^\d{1,20}$/.test(seq) ? BigInt(seq).toString() : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A line without the seq that it has only here. */
