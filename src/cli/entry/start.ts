@@ -1,4 +1,3 @@
-import { withoutLanguages } from "../apart/without-languages.ts";
 import { keepCompiled } from "../process/compile-cache.ts";
 
 /** Runs the process's own command line. */
@@ -6,7 +5,7 @@ export async function start(): Promise<void> {
   keepCompiled(process.env);
   const { runCommandLine, knownCommands, processTerminal } = await loadCommandLine();
   const argv = process.argv.slice(2);
-  const commands = await withoutLanguages(() => knownCommands(argv));
+  const commands = await knownCommands(argv);
   process.exitCode = await runCommandLine(argv, processTerminal(), commands);
 }
 
