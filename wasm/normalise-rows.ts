@@ -1,13 +1,13 @@
 // The row normaliser's inner loop, in AssemblyScript: `npm run generate` compiles it to src/gen/wasm/normalise-rows.ts.
 //
-// It takes the rows that are as rows usually are, and leaves every other line to the careful way in
-// src/gateway/profile/rows/careful-row.ts, whose word is final: a function here that gives 0 has met something it is
-// not sure of, never something it found wrong. All memory is laid out by src/gateway/profile/rows/row-kernel.ts.
+// It handles rows of the usual form, and leaves every other line to the careful way in
+// src/gateway/profile/rows/careful-row.ts, whose result is final: a function here that returns 0 has met something it is
+// not sure of, not something it found wrong. All memory is laid out by src/gateway/profile/rows/row-kernel.ts.
 
-/** A double whose text is not surely the shortest: rewrites it at `out`, and gives its length; 0 where it is none, -1 where it may stay. */
+/** Writes the shortest text of a double to `out`; returns its length, 0 if it is no double, -1 if the text may stay. */
 declare function rewriteDouble(at: i32, length: i32, out: i32): i32;
 
-// what a value on the wire is
+// types of values on the wire
 const plainText: i32 = 1;
 const escapedText: i32 = 2;
 const whole: i32 = 3;
@@ -39,7 +39,7 @@ const flagNull: i32 = 2;
 const flagBare: i32 = 4;
 const flagSigned: i32 = 8;
 
-// records of what no column takes
+// records of values that no column takes
 const recordMember: i32 = 0;
 const recordOpen: i32 = 1;
 const recordClose: i32 = 2;
@@ -72,9 +72,9 @@ let members: i32 = 0;
 let keysEnd: i32 = 0;
 let seenCount: i32 = 0;
 let isNew: i32 = 0;
-/** Of the string read last: whether it has escapes. */
+/** Whether the string read last has escapes. */
 let escaped: i32 = 0;
-/** Of the value read last. */
+/** Bounds and type of the value read last. */
 let valueStart: i32 = 0;
 let valueEnd: i32 = 0;
 let valueType: i32 = 0;
@@ -95,7 +95,7 @@ export function outEnd(): i32 {
   return written;
 }
 
-/** Reads where everything stands out of a header, as row-kernel.ts writes it. */
+/** Reads from a header where everything is, as row-kernel.ts writes it. */
 export function begin(header: i32): void {
   root = load<i32>(header);
   columns = load<i32>(header, 4);
@@ -114,8 +114,8 @@ export function begin(header: i32): void {
 }
 
 /**
- * Makes lines canonical from `at` on; the text before `end` ends with a line end. Gives 0 when all are done, 1 when the
- * next line may not fit ahead of `limit`, 2 at a line for the careful way, 3 behind a line with a field not seen before.
+ * Makes lines canonical from `at` on; the text before `end` ends with a line end. Returns 0 when all are done, 1 if the
+ * next line may not fit before `limit`, 2 at a line for the careful way, 3 after a line with a field not seen before.
  */
 export function run(at: i32, end: i32, out: i32, limit: i32): i32 {
   let p = at;
@@ -173,7 +173,7 @@ function skipBlanks(p: i32): i32 {
   return p;
 }
 
-/** Reads an object in which columns have fields, from behind its brace. */
+/** Reads an object that has fields for columns, from after its brace. */
 function pathObject(p: i32, node: i32, depth: i32): i32 {
   p = skipBlanks(p);
   if (load<u8>(p) === 0x7d) return p + 1;
@@ -212,7 +212,7 @@ function pathObject(p: i32, node: i32, depth: i32): i32 {
       hint = load<i32>(entry, 32);
       const kind = load<i32>(entry, 24);
       const to = load<i32>(entry, 28);
-      // each place holds, ahead of all else, the row in which it was met last
+      // each place begins with the last row in which it was met
       if (load<i32>(to) === row) return 0;
       store<i32>(to, row);
       if (kind === toNode && load<u8>(p) === 0x7b) {
@@ -257,7 +257,7 @@ function pathObject(p: i32, node: i32, depth: i32): i32 {
   return 0;
 }
 
-/** Whether the key that begins there, with its closing quote, is the entry's. */
+/** Whether the key that begins at `at`, with its closing quote, is the entry's. */
 function isKey(entry: i32, at: i32): bool {
   if ((load<u64>(at) & load<u64>(entry, 8)) !== load<u64>(entry)) return false;
   const length = load<i32>(entry, 20);
@@ -311,7 +311,7 @@ function unknown(node: i32, key: i32, keyEnd: i32): bool {
   return true;
 }
 
-/** Notes whether a field was met before; beyond some hundreds all are taken as met. */
+/** Notes whether a field was met before; after some hundreds, all are taken as met. */
 function see(node: i32, key: i32, keyEnd: i32): void {
   let hash: u64 = <u64>node * 0x9e3779b97f4a7c15;
   for (let p = key; p < keyEnd; p++) hash = (hash ^ <u64>load<u8>(p)) * 0x100000001b3;
@@ -338,7 +338,7 @@ function isSame(a: i32, aEnd: i32, b: i32, bEnd: i32): bool {
   return true;
 }
 
-/** Reads any value: where it begins, ends and what it is stands in the variables then. Gives what is behind it. */
+/** Reads any value, and leaves its bounds and type in the variables. Returns the position after it. */
 function value(p: i32, depth: i32): i32 {
   const c = load<u8>(p);
   if (c === 0x22) {
@@ -420,7 +420,7 @@ function number(p: i32): i32 {
   return p;
 }
 
-/** Where the digits from there on end. A line end, which is behind all text, is none. */
+/** Where the digits from `p` on end. The line end after all text is no digit. */
 function digitsEnd(p: i32): i32 {
   for (;;) {
     const digits = i8x16.sub(v128.load(p), i8x16.splat(0x30));
@@ -431,7 +431,7 @@ function digitsEnd(p: i32): i32 {
   return 0;
 }
 
-/** What is behind an object or array that no column looks into. */
+/** The position after an object or array that no column looks into. */
 function nestedEnd(p: i32, depth: i32): i32 {
   if (depth >= deepest) return 0;
   const isObject = load<u8>(p) === 0x7b;
@@ -472,7 +472,7 @@ function nestedEnd(p: i32, depth: i32): i32 {
   return 0;
 }
 
-/** Where the closing quote of a string stands, from behind its opening one; 0 where it is none. */
+/** The position of a string's closing quote, from after the opening one; 0 if there is none. */
 function stringEnd(p: i32): i32 {
   escaped = 0;
   const quotes = i8x16.splat(0x22);
@@ -480,7 +480,7 @@ function stringEnd(p: i32): i32 {
   const spaces = i8x16.splat(0x20);
   for (;;) {
     const text = v128.load(p);
-    // bytes of more than ASCII are negative, so they are less than a space
+    // bytes beyond ASCII are negative, so they are less than a space
     const odd = v128.or(
       v128.or(i8x16.eq(text, quotes), i8x16.eq(text, backslashes)),
       i8x16.lt_s(text, spaces),
@@ -674,7 +674,7 @@ function extra(out: i32): i32 {
   return out;
 }
 
-/** A value as it came, without blanks, its strings as the canonical line escapes them. */
+/** A value as it came, without blanks, its strings escaped as in the canonical line. */
 function ownText(start: i32, end: i32, type: i32, out: i32): i32 {
   switch (type) {
     case nested:
@@ -872,7 +872,7 @@ function decimal(start: i32, end: i32, out: i32, shift: i32): i32 {
   }
   let last = count - 1;
   while (digitAt(whole, wholeDigits, part, last) === 0x30) last--;
-  // where the point stands among the digits
+  // the point's position among the digits
   const point = wholeDigits + power + shift;
   if (point - last > 200 || first - point > 200) return 0;
   if (isNegative) store<u8>(out++, 0x2d);
@@ -898,7 +898,7 @@ function digitAt(whole: i32, wholeDigits: i32, part: i32, index: i32): u8 {
   return index < wholeDigits ? load<u8>(whole + index) : load<u8>(part + index - wholeDigits);
 }
 
-/** Whether all are digits, and the first is no zero. */
+/** Whether all are digits, and the first is not zero. */
 function isCount(start: i32, end: i32): bool {
   return start !== end && load<u8>(start) !== 0x30 && digitsEnd(start) === end;
 }
@@ -949,7 +949,7 @@ function twoDigits(p: i32): i32 {
   return tens * 10 + ones;
 }
 
-/** RFC 3339 from 1970 to 2261; any other is the careful way's. */
+/** RFC 3339 from 1970 to 2261; all others are left to the careful way. */
 function instant(start: i32, end: i32, out: i32): i32 {
   if (end - start < 20) return 0;
   if (
@@ -1023,7 +1023,7 @@ function daysOf(year: i32, month: i32): i32 {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** Days since 1970 of a date of the Gregorian calendar: years begin in March, so that leap days come last. */
+/** Days from 1970 to a date of the Gregorian calendar: years begin in March, so leap days come last. */
 function dayNumber(year: i32, month: i32, day: i32): i64 {
   const y = month <= 2 ? year - 1 : year;
   const era = y / 400;
@@ -1056,7 +1056,7 @@ function double(start: i32, end: i32, type: i32, out: i32): i32 {
   }
 }
 
-/** A number of at most 15 digits and no exponent: no other text of a double is shorter, but for zeros at its end. */
+/** A number of at most 15 digits without exponent: no text of the same double is shorter, except for zeros at the end. */
 function shortDouble(start: i32, end: i32, out: i32): i32 {
   let p = start;
   if (p < end && load<u8>(p) === 0x2d) p++;

@@ -3,8 +3,8 @@ import type { ParquetReading, RowPiece } from "./parquet-reading.ts";
 import { RawStrings } from "./raw-vector.ts";
 
 /**
- * The canonical lines of a reading, each with its end, and with `extra` after the columns, as in segments, if the files
- * have it. Ends only when all of them came; throws like the reading.
+ * The canonical lines of a reading, each with its line end, and with `extra` after the columns, as in segments, if the
+ * files have it. Ends only once all have come; throws like the reading.
  */
 export async function* parquetLines(reading: ParquetReading): AsyncGenerator<RowPiece> {
   // lines only of chosen rows: a limit must not render them all

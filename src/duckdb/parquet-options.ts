@@ -17,7 +17,7 @@ export function parquetOptions(dictionaryLimit: number): string {
  */
 export const usualDictionaryLimit = 256;
 
-/** That of a table's columns. */
+/** The limit for a table's columns. */
 export function dictionaryLimit({ columns }: Table): number {
   return columns.some(({ kind }) => kind === "double") ? 0 : usualDictionaryLimit;
 }

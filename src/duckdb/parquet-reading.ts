@@ -25,7 +25,7 @@ export interface ParquetQuery {
   /** Whether files overlap in time. Default: each begins after the previous one ends. */
   readonly isToSort?: boolean;
   readonly signal: AbortSignal | undefined;
-  /** Gets all of DuckDB's work: until it is done, DuckDB must not be closed. */
+  /** Called with all of DuckDB's work: until it is done, DuckDB must not be closed. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
 }
 

@@ -1,6 +1,4 @@
-/**
- * Quoted texts, names and comments, in which a semicolon ends nothing, and words; an unclosed one extends to the end.
- */
+/** Quoted texts, names and comments, in which a semicolon ends nothing, and words; an unclosed part extends to the end. */
 const parts =
   /[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*('|$)|'[^']*(?:''[^']*)*('|$)|"[^"]*(?:""[^"]*)*("|$)|--[^\n]*|\/\*.*?(\*\/|$)|\$(\w*)\$.*?(\$\5\$|$)|\w+|./gsy;
 
@@ -13,7 +11,7 @@ export interface SqlPart {
   readonly closer: string | null;
 }
 
-/** SQL in its parts, one behind the other. */
+/** Splits SQL into its parts, in order. */
 export function* sqlParts(sql: string): Generator<SqlPart> {
   for (const match of sql.matchAll(parts)) {
     const text = match[0];

@@ -129,7 +129,7 @@ class Column {
   }
 }
 
-/** A type as SQL has it. */
+/** A type in SQL. */
 export function columnSqlType(type: WrittenType | "VARCHAR"): string {
   return typeof type === "string" ? type : decimalSql(type);
 }

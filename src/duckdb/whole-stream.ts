@@ -19,7 +19,7 @@ export class CutStream extends Error {
   }
 }
 
-/** Told of what DuckDB is working on. */
+/** Called with each piece of DuckDB's work. */
 export type Track = <T>(work: Promise<T>) => Promise<T>;
 
 const untracked: Track = (work) => work;
@@ -86,7 +86,7 @@ async function* chunksOf(result: DuckDBResult, track: Track): AsyncGenerator<Duc
       yield chunk;
     }
   } finally {
-    // DuckDB must not be closed, nor used, while it still works
+    // DuckDB must not be used or closed while it still works
     await next.catch(() => {});
   }
 }

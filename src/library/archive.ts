@@ -12,16 +12,16 @@ export type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
 
 /** A committed run. */
 export interface CommittedRun extends RunRef {
-  /** COMPLETE where every table is proven whole. */
+  /** COMPLETE if every table is proven. */
   readonly state: TableState;
   /** The gateway's word for how the run ended, such as FINISHED. */
   readonly status: string;
-  /** Nanoseconds since 1970 UTC; null where the gateway said none. */
+  /** Nanoseconds since 1970 UTC; null if the gateway gave none. */
   readonly started: bigint | null;
   readonly ended: bigint | null;
   /** Rises with every commit of the run, from 1. */
   readonly generation: number;
-  /** By table, its state and the rows that are proven: 0 where none are, whatever is kept beside them. */
+  /** By table, its state and the number of proven rows: 0 if there are none, whatever is kept beside them. */
   readonly tables: Readonly<
     Partial<Record<TableName, { readonly state: TableState; readonly rows: number }>>
   >;
@@ -31,15 +31,17 @@ export interface CommittedRun extends RunRef {
 export interface RunArchive {
   readonly folder: string;
   /**
-   * The committed runs, by instance and run, or those of one instance. Throws `archive_damaged` where a manifest cannot be
-   * used, and `not_archived` for an instance of which there is nothing.
+   * The committed runs, or those of one instance, ordered by instance and run. Throws `archive_damaged` if a manifest
+   * cannot be used, and `not_archived` for an instance without archived runs.
    */
   runs(instanceId?: string): AsyncIterable<CommittedRun>;
-  /** The rows and documents, as a gateway would answer; dispose it when you are done. Proven rows alone, unless incomplete ones are allowed. */
+  /**
+   * Rows and documents, as a gateway would answer. Only proven rows, unless `allowIncomplete` is set. Dispose it after use.
+   */
   source(options?: { readonly allowIncomplete?: boolean }): Promise<HistorySource>;
 }
 
-/** Opens an archive folder for reading. Throws `not_an_archive` where there is none. */
+/** Opens an archive folder for reading. Throws `not_an_archive` if there is none. */
 export async function openArchive(folder: string): Promise<RunArchive> {
   const archive = await openArchiveIn(folder);
   return {
@@ -70,7 +72,7 @@ export async function openArchive(folder: string): Promise<RunArchive> {
       }
     },
     async source(options = {}) {
-      // DuckDB, which most callers do without
+      // loads DuckDB, which most callers do not need
       const { openArchiveSource } = await import("../archive/read/archive-source.ts");
       return openArchiveSource(archive, options);
     },

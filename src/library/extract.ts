@@ -28,17 +28,16 @@ export type { RunRef } from "../model/source.ts";
 
 export interface ArchiveOptions {
   /**
-   * Address of the gateway, or its address with what else its client is to know; or a source of your own making, which
-   * stays yours to dispose.
+   * The gateway's address, or options for its client including the address; or your own source, which you have to dispose.
    */
   readonly gateway: string | (GatewayOptions & { readonly transport?: TransportChoice }) | HistorySource;
-  /** Folder of the archive; it is made for the first run that the gateway knows. */
+  /** The archive's folder; created for the first run that the gateway knows. */
   readonly archive: string;
   /** The runs to archive. Default: every finished run of the instances. */
   readonly runs?: readonly RunRef[];
-  /** Whose finished runs are archived where none is named. Default: all. */
+  /** Instances whose finished runs are archived if `runs` is not given. Default: all. */
   readonly instances?: readonly string[];
-  /** All tables unless given. */
+  /** Default: all tables. */
   readonly tables?: readonly TableName[];
   readonly settings?: Partial<ArchiveSettings>;
   /** Ends the work early with the signal's reason; what was fetched is kept for the next time. */
@@ -46,11 +45,11 @@ export interface ArchiveOptions {
   readonly watcher?: RunWatcher;
 }
 
-/** What one run came to. */
+/** The result of one run. */
 export interface RunResult extends RunRef {
-  /** Null where an error ended the run before it was committed. */
+  /** Null if an error ended the run before it was committed. */
   readonly state: TableState | null;
-  /** False where the archive already held all there is. */
+  /** False if the archive already held everything. */
   readonly changed: boolean;
   /** Rows and bytes that were fetched. */
   readonly rows: number;
@@ -63,10 +62,9 @@ export interface RunResult extends RunRef {
 }
 
 /**
- * Archives runs, and yields each once it is committed. A run that fails has its error in its result and does not keep the
- * others from being archived, unless the job as a whole cannot go on: that error is thrown behind the run that met it, and
- * no further run is tried. Throws the signal's reason, and, behind the last run, RunvaultErrors where the gateway's lists
- * leave doubt about which runs there are.
+ * Archives runs and yields each once it is done. A run that fails has its error in its result and does not stop the others.
+ * If the job as a whole cannot go on, no further run is tried, and the error is thrown after the run that met it. Throws
+ * the signal's reason and, after the last run, RunvaultErrors if the gateway's lists leave doubt about which runs exist.
  */
 export async function* archiveRuns(options: ArchiveOptions): AsyncGenerator<RunResult, void> {
   const { signal = new AbortController().signal, settings = {}, watcher = {} } = options;

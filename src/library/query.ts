@@ -7,15 +7,15 @@ import { openArchive } from "../archive/archive.ts";
 export type { Shortfall } from "../analytics/shortfall.ts";
 export { RunvaultError } from "../model/error.ts";
 
-/** SQL over an archive's tables, which can only read. One statement at a time. */
+/** Read-only SQL over an archive's tables. One statement at a time. */
 export interface ArchiveQuery extends AsyncDisposable {
   /**
-   * The rows of a SELECT as objects, by column, while DuckDB computes them. Integers of 64 bits and more are bigints,
-   * decimals strings with all digits of their type, times RFC 3339 strings; NULL is null. Throws `query_invalid` with
-   * DuckDB's words, and `archive_damaged` where a file of a table that it names is not what was committed.
+   * The rows of a SELECT as objects, streamed while DuckDB computes them. Integers of 64 bits and more are bigints,
+   * decimals are strings with all digits of their type, times are RFC 3339 strings; NULL is null. Throws `query_invalid`
+   * with DuckDB's message, and `archive_damaged` if a file of a table that the query names is not what was committed.
    */
   rows(sql: string, signal?: AbortSignal): AsyncGenerator<Record<string, unknown>, Shortfall | null>;
-  /** The whole answer as an Arrow table, decimals and nanoseconds exact. Throws as `rows` does. */
+  /** The whole answer as an Arrow table, with exact decimals and nanoseconds. Throws as `rows` does. */
   arrow(sql: string, signal?: AbortSignal): Promise<Table>;
 }
 
@@ -45,7 +45,7 @@ export async function openQuery(
   };
 }
 
-/** Loaded for whoever asks for Arrow: it is the largest of the libraries. */
+/** Loaded only when needed: Arrow is the largest of the libraries. */
 async function loadArrow() {
   return await Promise.all([import("apache-arrow"), import("../analytics/arrow/arrow-ipc.ts")]);
 }

@@ -19,22 +19,22 @@ export interface ServeArchiveOptions
   readonly host?: string;
   /** Default 0, any free port. */
   readonly port?: number;
-  /** Serves what the latest attempts brought, proven or not, in place of what is proven. Default false. */
+  /** Serves the rows of the latest attempts, proven or not, instead of the proven ones. Default false. */
   readonly allowIncomplete?: boolean;
 }
 
-/** A server of an archive; disposing it cuts what is under way. */
+/** A server of an archive; disposing it cuts off answers in progress. */
 export interface ServedArchive extends AsyncDisposable {
   /** Ends in /api/v1. */
   readonly url: string;
   readonly port: number;
-  /** Takes no requests from now on, and waits so many milliseconds for answers to end; gives how many have not. */
+  /** Accepts no more requests, and waits up to `withinMs` for answers to end; returns how many have not. */
   drain(withinMs: number): Promise<number>;
 }
 
 /**
- * Serves an archive on the gateway's interface, REST and RPC, as `runvault serve` does. Throws `not_an_archive`, and
- * `invalid_argument` where the address cannot be listened on, or others could reach it without a token.
+ * Serves an archive through the gateway's interface, REST and RPC, as `runvault serve` does. Throws `not_an_archive`, and
+ * `invalid_argument` if the address cannot be used, or if other machines could reach it without a token.
  */
 export async function serveArchive(
   folder: string,

@@ -32,14 +32,14 @@ export type { TimeBounds } from "../model/time.ts";
 export { canonicalLine, type Row } from "../row/line.ts";
 
 export interface OpenGatewayOptions extends Omit<GatewayOptions, "baseUrl"> {
-  /** `rest`, `rpc`, or `auto`, which takes of each what it does best. Default `auto`. */
+  /** `rest`, `rpc`, or `auto`, which uses each for what it does best. Default `auto`. */
   readonly transport?: TransportChoice;
 }
 
 /**
- * A gateway as a source of history; nothing is sent yet. Times are nanoseconds since 1970 UTC as bigints, rows come as
- * NDJSON bytes in the order of (ts_event, seq). Dispose it to close its connections. Throws `invalid_argument` for an
- * address or options that do not hold; its methods throw RunvaultErrors, after the retries that the client does by itself.
+ * Opens a gateway as a source of history; nothing is sent yet. Times are nanoseconds since 1970 UTC as bigints, rows come
+ * as NDJSON bytes in the order of (ts_event, seq). Dispose it to close its connections. Throws `invalid_argument` for an
+ * invalid address or option; its methods throw RunvaultErrors, after the client's own retries.
  */
 export function openGateway(
   url: string,

@@ -12,7 +12,7 @@ test.each([
   ["the same, far from the bound", bound + 999_999n, { to: bound }, 1n, "millisecond"],
   ["the same, of bounds in milliseconds", bound + 1n, { to: bound + 1n }, 1_000_000n, "millisecond"],
   ["a row before its window", bound, { from: bound + 700_000n, to: bound + 10n ** 9n }, 1n, "millisecond"],
-  ["an end that is inclusive", bound, { to: bound }, 1n, "take for inclusive"],
+  ["an end that is inclusive", bound, { to: bound }, 1n, "treat as inclusive"],
   ["bounds that are not heeded", bound + 10n ** 12n, { to: bound }, 1n, undefined],
 ])("of %s the error says so", (_, ts, bounds, stepNs, says) => {
   const text = coarseBoundsText(ts, bounds, stepNs);
@@ -48,7 +48,7 @@ const gateways = {
 test.each([
   ["ignores from", "ignore from", {}],
   ["ignores to", "ignore to", {}],
-  ["takes the end for inclusive", "take for inclusive", {}],
+  ["takes the end for inclusive", "treat as inclusive", {}],
   ["floors to seconds", "whole seconds", {}],
   ["floors to milliseconds", "whole milliseconds", {}],
   ["floors to microseconds", "whole microseconds", {}],

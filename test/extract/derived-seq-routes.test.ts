@@ -242,14 +242,14 @@ describe("a source that says which tables it has", () => {
       ["orders", "ABSENT"],
     ]);
     expect(manifest.tables.orders!.attempt.notes).toEqual([
-      "the profile says so: the gateway has no such history",
+      "the profile says that the gateway has no such history",
     ]);
     expect(source.asked.some(({ table }) => table === "orders")).toBe(false);
     const { changed } = await tables.archiveRun(source, { tables: undefined as never, seen: seen() });
     expect(changed).toBe(false);
     await expect(tables.archiveRun(source, { tables: ["bars"] })).rejects.toMatchObject({
       code: "invalid_argument",
-      message: "the profile acme.yaml does not describe bars, so that the gateway is not asked for it",
+      message: "the profile acme.yaml does not describe bars, so the gateway is not asked for it",
     });
   });
 

@@ -46,7 +46,7 @@ describe("a list of runs that says that it goes on", () => {
     const found = await doubted({ REST: list(entries(1, 2, 3), { rests: more }) }, ["i"]);
     expect(found).toEqual({
       runs: ["r1", "r2", "r3"],
-      texts: ["the REST list of runs names 3 runs and may not be all: has_more says true"],
+      texts: ["the REST list of runs names 3 runs and may be incomplete: has_more says true"],
       exits: [4],
     });
   });
@@ -81,7 +81,7 @@ describe("a list of runs that says that it goes on", () => {
 test("a list of instances that says that it goes on is doubted where all are to be taken", async () => {
   const cut = list(entries(1), { rests: { "": { text: "total says 5", least: 5 } } });
   expect(await doubted({ REST: cut })).toMatchObject({
-    texts: ["the REST list of instances names 1 instance and may not be all: total says 5"],
+    texts: ["the REST list of instances names 1 instance and may be incomplete: total says 5"],
     exits: [4],
   });
   expect((await doubted({ REST: cut }, ["i"])).texts).toEqual([]);

@@ -112,7 +112,7 @@ describe("first and last ts_event that the facts tell of no rows", () => {
     const { manifest } = await tables.archiveRun(hollow({ first: at(3), last: at(7) }, final));
     expect(manifest.tables.orders!.attempt).toMatchObject({
       outcome: "UNVERIFIED",
-      error: { message: expect.stringContaining(`count no rows, but tell the first ts_event ${at(3)}`) },
+      error: { message: expect.stringContaining(`count no rows, but give ${at(3)} as the first ts_event`) },
     });
     expect(manifest.tables.fills!.attempt.outcome).toBe("ok");
   });
@@ -127,7 +127,7 @@ describe("first and last ts_event that the facts tell of no rows", () => {
     const { manifest } = await tables.archiveRun(source);
     expect(manifest.tables.orders!.attempt).toMatchObject({
       outcome: "INCOMPLETE",
-      error: { message: expect.stringContaining("was told of 1 row") },
+      error: { message: expect.stringContaining("the gateway reported 1 row") },
     });
   });
 

@@ -43,10 +43,10 @@ test("pages by number that no end of a window closes wait for the end of the run
   const planned = await bench.archive(profile, "--dry-run");
   expect(planned).toMatchObject({
     status: 4,
-    stdout: expect.stringMatching(/the run goes on, and its pages/),
+    stdout: expect.stringMatching(/the run has not ended, and its numbered pages/),
   });
   const refused = await bench.archive(profile);
-  expect(refused).toMatchObject({ status: 4, stdout: expect.stringMatching(/--finished takes such runs/) });
+  expect(refused).toMatchObject({ status: 4, stdout: expect.stringMatching(/--finished archives only/) });
   expect(rowRequests(bench)).toEqual([]);
   const failed = { outcome: "INCOMPLETE", error: { code: "incomplete" } };
   expect(await bench.table("fills")).toMatchObject({ state: "INCOMPLETE", proven: null, attempt: failed });

@@ -124,7 +124,7 @@ test.each([true, false])(
   async (final) => {
     const { fills } = await archived({ final, restFills: (one, nth) => (nth === 1 ? oneMore(one) : one) });
     expect(fills).toMatchObject({ state: "UNVERIFIED" });
-    expect(fills.error!.message).toMatch(/^this command was told of \d+ rows/);
+    expect(fills.error!.message).toMatch(/^the gateway reported \d+ rows/);
   },
 );
 

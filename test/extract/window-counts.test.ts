@@ -129,7 +129,7 @@ describe("a window that brings another number of rows than the gateway counts in
     countingOthers(source, all);
     const onNote = () => source.tables.set("fills", all);
     const { attempt } = (await tables.archiveRun(source, { onNote })).manifest.tables.fills!;
-    expect(attempt.error?.message).toMatch(/^this command was sent \d+ rows in \[.*, and \d+ are here$/);
+    expect(attempt.error?.message).toMatch(/^the gateway sent \d+ rows in \[.* command, but \d+ are here$/);
     expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
     await tables.expectRows("fills", all);
   });

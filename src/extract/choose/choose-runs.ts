@@ -22,15 +22,15 @@ export interface RunChoosing {
   readonly folder: string;
   readonly scratch?: string | undefined;
   readonly target: ArchiveTarget;
-  /** The source's own words for a run that has ended. Default: those that the archive remembers of it. */
+  /** The source's own words for a run that has ended. Default: those that the archive remembers. */
   readonly finishedStatus?: readonly string[] | undefined;
-  /** Types of exact columns that a new archive is to have, and an old one has to. */
+  /** Types of exact columns: a new archive gets them, an existing one must have them. */
   readonly types: AskedTypes;
-  /** The operator's word that the source at another address is the one that runs were archived from. */
+  /** The operator says that the source has moved: this address belongs to the source that runs were archived from. */
   readonly isMoved: boolean;
-  /** Plans alone: nothing is looked up, nor remembered, to recognise the source. */
+  /** Only plans: nothing is looked up or remembered to recognise the source. */
   readonly isDry: boolean;
-  /** Runs that began before this are settled. */
+  /** Runs that ended before this are settled. */
   readonly settled: () => Nanoseconds;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
@@ -39,7 +39,7 @@ export interface RunChoosing {
 export interface ChosenRuns {
   /** Null where there is none yet. */
   readonly archive: Archive | null;
-  /** The archive's memory of the source. */
+  /** What the archive remembers of the source. */
   readonly known: KnownSource | null;
   readonly lists: RunLists;
   /** In the order in which they are to be archived. */
@@ -48,7 +48,7 @@ export interface ChosenRuns {
   readonly findings: readonly ListFinding[];
 }
 
-/** The runs that a job takes. Throws `invalid_argument` where types are asked for that the archive has not. */
+/** The runs that a job archives. Throws `invalid_argument` if the archive does not have the types asked for. */
 export async function chooseRuns(choosing: RunChoosing): Promise<ChosenRuns> {
   const { source, target, isMoved, isDry, settled, retry, signal } = choosing;
   const archive = await findArchive(choosing.folder, choosing);

@@ -12,27 +12,27 @@ import type { RunLists } from "./run-lists.ts";
 
 /** A run to archive. */
 export interface RunToArchive extends RunRef {
-  /** False for a run that is unproven or not whole in the archive and that nothing at the source names any more. */
+  /** False for a run that is unproven or damaged in the archive and that nothing at the source names any more. */
   readonly listed: boolean;
 }
 
 export interface FinishedRuns {
   readonly runs: readonly RunToArchive[];
-  /** The instances that the source names, with all of their runs: those that go on as well. */
+  /** The instances that the source names, with all their runs, including those that have not ended. */
   readonly instances: readonly NamedInstance[];
   readonly findings: readonly ListFinding[];
 }
 
 /** Archived runs of an instance that its source no longer lists. */
 interface Unlisted {
-  /** Runs that are not proven whole, or have lost files since. */
+  /** Runs that are not COMPLETE, or have lost files since. */
   readonly unproven: readonly string[];
   readonly complete: readonly string[];
-  /** When the earliest began; undefined where no run says so. */
+  /** When the earliest began; undefined if no run says. */
   readonly earliest: bigint | undefined;
 }
 
-/** An archive, with the addresses by which it knows the source: other instances' runs may be of another source. */
+/** An archive, with the addresses by which it knows the source: runs of other instances may come from another source. */
 export interface HeldRuns {
   readonly archive: Archive;
   readonly addresses: readonly string[];
@@ -40,7 +40,7 @@ export interface HeldRuns {
 
 /**
  * The finished runs of some or all instances: those that the source names anywhere, and those that are unproven or
- * incomplete in the archive. A list is compared with everything else that names runs; what it may lack is a finding
+ * incomplete in the archive. A list is compared with everything else that names runs; a run that it may lack is a finding
  * with an error.
  *
  * A gateway that drops old runs is fine: archived COMPLETE runs may be gone there.
@@ -81,7 +81,7 @@ export async function finishedRuns(
     if (unlisted === undefined) findings.push(listFailure(instanceNotFound(instanceId), instanceId, []));
     else leave(instanceId, unlisted);
   }
-  // a list of instances that failed may have named any
+  // a failed list of instances may have named any of them
   if (only !== undefined || there === null || named.instancesFailed) return { runs, instances, findings };
   const known = [...named.instances.map(({ instanceId }) => instanceId), ...named.failed];
   for await (const [instanceId, unlisted] of held.besides(known, there.addresses)) {
@@ -99,7 +99,7 @@ export async function finishedRuns(
   return { runs, instances, findings };
 }
 
-/** A list of instances without a single one proves nothing where there were some. */
+/** An empty list of instances proves nothing if there were some before. */
 function emptyList(instanceId: string): ListFinding {
   return listDoubt(
     instanceId,
@@ -139,8 +139,8 @@ async function remarksOf({ instanceId, runs }: NamedInstance): Promise<ListFindi
 }
 
 /**
- * A list that may have been cut still has all that is new where it reaches back to a run that is archived. Where it does
- * not, and older ones are archived, those between may be missing.
+ * A list that may have been cut still has every new run if it reaches back to an archived one. If it does not, and older
+ * runs are archived, those in between may be missing.
  */
 function cutOf(instance: NamedInstance, { earliest }: Unlisted, held: HeldFiles): ListFinding[] {
   if (!instance.mayBeCut) return [];
@@ -149,7 +149,7 @@ function cutOf(instance: NamedInstance, { earliest }: Unlisted, held: HeldFiles)
   if (ended.length === 0) return [];
   const oldest = ended.reduce((a, b) => (b.run.started! < a.run.started! ? b : a)).run;
   if (held.has(oldest)) return [];
-  const text = `the list of ${countText(runs.length, "run")} may have been truncated, and no other list has the same ones`;
+  const text = `the list of ${countText(runs.length, "run")} may have been truncated, and no other list has the same runs`;
   if (earliest === undefined || earliest >= oldest.started!) return [listNote(instanceId, [], text)];
   return [
     listDoubt(
@@ -163,7 +163,7 @@ function cutOf(instance: NamedInstance, { earliest }: Unlisted, held: HeldFiles)
 
 const nothing: Unlisted = { unproven: [], complete: [], earliest: undefined };
 
-/** The manifests of an archive by the instances' folders; read one at a time, and only those asked for. */
+/** An archive's manifests by instance folder; read one at a time, and only when asked for. */
 class HeldFiles {
   readonly #archive: Archive | null;
   readonly #folders: ReadonlyMap<string, readonly string[]>;
@@ -189,7 +189,7 @@ class HeldFiles {
     );
   }
 
-  /** Whether the archive has the run, in whatever state. */
+  /** Whether the archive has the run, in any state. */
   has(run: RunRef): boolean {
     const file = this.#archive?.layout.manifestFile(run);
     return file !== undefined && this.#folders.get(dirname(file))?.includes(file) === true;
@@ -239,7 +239,7 @@ class HeldFiles {
             started === undefined || (earliest !== undefined && earliest <= started) ? earliest : started,
         });
       } catch (thrown) {
-        // a damaged manifest costs its own run alone
+        // a damaged manifest affects only its own run
         const error = RunvaultError.from(thrown);
         if (error.scope === "job") throw error;
         this.#findings.push(listFailure(error, null, []));

@@ -3,12 +3,12 @@ import { idFault } from "../../model/text/id-fault.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { ListFinding } from "./list-finding.ts";
 
-/** Entries of one list that are told one by one, of those that have the same wrong with them. */
+/** How many entries of one list with the same fault are reported one by one. */
 const most = 10;
 
 /**
- * Findings to tell: of those about single entries of one list, with the same code, the first ten, and one that says how
- * many more there are. A list may have a hundred thousand entries, all of them wrong.
+ * The findings to report: of those with the same code about single entries of one list, the first ten, and one that says
+ * how many more there are. A list may have a hundred thousand entries, all of them wrong.
  */
 export function firstOfMany(findings: readonly ListFinding[]): ListFinding[] {
   const told: ListFinding[] = [];
@@ -24,11 +24,11 @@ export function firstOfMany(findings: readonly ListFinding[]): ListFinding[] {
   return [...told, ...[...others.values()].map(({ finding, count }) => restOf(finding, count))];
 }
 
-/** Which findings it is counted with; null for one that is not about a single entry. */
+/** The group that a finding is counted in; null if it is not about a single entry. */
 function keyOf({ instanceId, runIds, error }: ListFinding): string | null {
   const code = error?.code ?? "";
   if (runIds.length === 1) return JSON.stringify([code, instanceId]);
-  // nothing is asked of an instance with such an id: it is an entry, and nothing else
+  // no request is sent for an instance with such an id, so the finding is about its entry
   const isOdd = runIds.length === 0 && instanceId !== null && idFault(instanceId) !== null;
   return isOdd ? JSON.stringify([code]) : null;
 }

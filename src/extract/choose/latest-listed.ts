@@ -10,7 +10,7 @@ export interface Begun {
   readonly began: bigint | undefined;
 }
 
-/** Of runs that began at the same time, or nobody knows when, the last in the list. One whose id is the word is itself. */
+/** The run that began last, or of several (or unknown times) the last in the list. A run whose id is `latest` wins. */
 export function latestOf(runs: readonly Begun[]): RunRef | null {
   const exact = runs.find(({ run }) => run.runId === latestRun);
   if (exact !== undefined) return exact.run;
@@ -23,7 +23,7 @@ export function latestOf(runs: readonly Begun[]): RunRef | null {
 
 /**
  * The run of an instance that began last, by the gateway's lists: the word `latest` is never sent. Throws
- * `instance_not_found`, `run_not_found` where the instance has no run, and why a list did not come.
+ * `instance_not_found`, `run_not_found` if the instance has no run, or the error of a list that failed.
  */
 export async function latestListed(
   lists: RunLists,

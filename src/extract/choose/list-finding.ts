@@ -1,27 +1,27 @@
 import { RunvaultError } from "../../model/error.ts";
 import { shownId } from "../../model/text/id-fault.ts";
 
-/** Something to tell of the lists that a source has of its runs. */
+/** A finding about a source's lists of runs. */
 export interface ListFinding {
-  /** Null where it concerns all instances. */
+  /** Null if it concerns all instances. */
   readonly instanceId: string | null;
-  /** The runs it is about; none where it is about the list as a whole. */
+  /** The runs it is about; none if it is about the list as a whole. */
   readonly runIds: readonly string[];
   readonly text: string;
   /** Why runs may be missing, or which list failed; null for a mere note. */
   readonly error: RunvaultError | null;
   /** A normal, lasting state: nightly jobs need not report it again. */
   readonly lasts?: true;
-  /** How many entries it stands for, where it tells of the rest of many; one otherwise. */
+  /** How many entries it stands for. Default: 1. */
   readonly count?: number;
 }
 
-/** Something worth knowing, by which no run is missing. */
+/** A remark: no run is missing because of it. */
 export function listNote(instanceId: string | null, runIds: readonly string[], text: string): ListFinding {
   return { instanceId, runIds, text, error: null };
 }
 
-/** Something by which runs may be missing from the archive. */
+/** A finding that runs may be missing from the archive. */
 export function listDoubt(
   instanceId: string | null,
   runIds: readonly string[],
@@ -36,7 +36,7 @@ export function listDoubt(
   return { instanceId, runIds, text, error: new RunvaultError("unverified", text, { place, hint }) };
 }
 
-/** A list, or a run's description, that could not be had. */
+/** A list, or a run's description, that could not be fetched. */
 export function listFailure(
   thrown: unknown,
   instanceId: string | null,
@@ -50,7 +50,7 @@ export function listFailure(
   return { instanceId, runIds, text: `${error.code}: ${error.message}`, error };
 }
 
-/** Ids in words, the first three of many. */
+/** Ids as text; of many, the first three. */
 export function idsText(ids: readonly string[]): string {
   const shown = ids.slice(0, 3).map(shownId).join(", ");
   return ids.length <= 3 ? shown : `${shown} and ${ids.length - 3} more`;

@@ -9,9 +9,9 @@ import { idsText, type ListFinding, listDoubt, listFailure, listNote } from "./l
 import type { DescribedRun, RunLists } from "./run-lists.ts";
 import type { RunStanding } from "./run-status.ts";
 
-/** A run that something names, with what all lists together say of its end. */
+/** A run that something names, with what all lists together say about its end. */
 export interface NamedRun extends DescribedRun {
-  /** True where any list says that it has ended. */
+  /** True if any list says that it has ended. */
   readonly finished: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface NamedInstance {
   readonly runs: readonly NamedRun[];
   /** Everything that is named, described or not. */
   readonly names: ReadonlySet<string>;
-  /** True where the longest list may end where a limit cut it, and nothing else names the same runs. */
+  /** True if the longest list may have been cut by a limit, and nothing else names the same runs. */
   readonly mayBeCut: boolean;
 }
 
@@ -34,7 +34,7 @@ export interface NamedRuns {
   readonly failed: readonly string[];
   /** True if a list of instances failed: unnamed ones may exist. */
   readonly instancesFailed: boolean;
-  /** True where the list of instances may end where a limit cut it. */
+  /** True if the list of instances may have been cut by a limit. */
   readonly instancesMayBeCut: boolean;
 }
 
@@ -55,9 +55,9 @@ interface Claim {
 }
 
 /**
- * The union of all that names runs: both transports' lists of instances and of runs and, where there is no list of runs,
- * the instances' own documents. What fails of one instance or run costs that alone; what the lists do not agree about is
- * a finding. Throws what concerns the whole job, and where no list of instances is to be had.
+ * The union of everything that names runs: both transports' lists of instances and of runs and, where there is no list of
+ * runs, the instances' own documents. A failure costs only its own instance or run; a disagreement between lists is a
+ * finding. Throws errors that concern the whole job, and if no list of instances is available.
  */
 export async function namedRuns(
   lists: RunLists,
@@ -115,7 +115,7 @@ export async function namedRuns(
   return { instances, findings, unknown, failed, instancesFailed: broken.length > 0, instancesMayBeCut };
 }
 
-/** The runs of one instance. `named` is what lists of instances say of it: nothing where none has it. */
+/** The runs of one instance. `named` holds what lists of instances say about it, if anything. */
 async function namedOf(
   lists: RunLists,
   instanceId: string,
@@ -142,7 +142,7 @@ async function namedOf(
         mayBeCut = false;
     }
   }
-  // instances' own documents cost a request each: asked where lists leave something open
+  // an instance's own document costs a request, so it is asked for only if the lists leave something open
   if (own.length === 0 || mayBeCut) {
     const current = await currentRunOf(lists, listings, instanceId, findings, signal);
     if (current !== null && own.length > 0 && !names.has(current)) {
@@ -154,7 +154,7 @@ async function namedOf(
   await compareClaims(instanceId, claims, findings, turns);
 
   const runs: NamedRun[] = [];
-  // a run whose list is here already is looked at without waiting for anything
+  // runs of a list already fetched are described without waiting, so this loop has to yield
   for (const runId of names) {
     if (turns.isDue(0)) await turns.next();
     const fault = idFault(runId);
@@ -165,7 +165,7 @@ async function namedOf(
     try {
       const described = await lists.look({ instanceId, runId }, signal);
       runs.push({ ...described, finished: isFinished(described, claims, findings) });
-      // another list describes it
+      // a run with an unreadable entry in one list, described by another
       for (const { faults } of claims) {
         const fault = faults?.get(runId);
         if (fault !== undefined) findings.push(listFailure(fault, instanceId, [runId]));
@@ -180,7 +180,7 @@ async function namedOf(
   return { instanceId, runs, names, mayBeCut };
 }
 
-/** Lists that say of themselves that they are not all, where no other that says nothing of the kind has what they lack. */
+/** Doubts about lists that say they are incomplete, unless a list that does not say so names all of their runs and more. */
 async function doubtsOf(
   instanceId: string | null,
   claims: readonly Claim[],
@@ -209,8 +209,8 @@ async function doubtsOf(
       listDoubt(
         instanceId,
         [],
-        `${claim.by} names ${countText(claim.names.size, what)} and may not be all: ${rest.text}`,
-        `Have the gateway list all at once, or name the missing runs as INSTANCE/RUN; if the list is all there is, \`whole: true\` of documents.${what}s in a profile says so.`,
+        `${claim.by} names ${countText(claim.names.size, what)} and may be incomplete: ${rest.text}`,
+        `Have the gateway list all at once, or name the missing runs as INSTANCE/RUN; if the list is complete, set \`whole: true\` for documents.${what}s in a profile.`,
       ),
     );
   }
@@ -233,7 +233,7 @@ export async function instancesDoubts(lists: RunLists, signal?: AbortSignal): Pr
   return await doubtsOf(null, claims, new Set(), new Turns());
 }
 
-/** An instance that no list of instances names: by its own lists, null where they do not know it either. */
+/** An instance that no list of instances names, by its own lists; null if they do not know it either. */
 export async function namedBeside(
   lists: RunLists,
   instanceId: string,
@@ -301,7 +301,7 @@ async function listsOf(
   let claims = await ask(false);
   if (claims.length <= strangers.length && failures.length > 0) throw failures[0];
   if (claims.length <= strangers.length && strangers.length > 0) throw strangers[0];
-  // what began or ended between two questions is no contradiction
+  // a run that began or ended between two requests is no contradiction
   const same = await turns.map(claims, (claim) => isSame(claim, claims[0]!, turns));
   if (failures.length === 0 && same.includes(false)) {
     const again = await ask(true);
@@ -332,7 +332,7 @@ async function currentRunOf(
 
 /**
  * A list that names everything in the others is complete as far as known, although others may be short. If each lacks
- * something of another, runs that nobody names may be missing, too.
+ * something that another has, runs that none names may be missing too.
  */
 async function compareClaims(
   instanceId: string,
@@ -370,7 +370,7 @@ async function compareClaims(
   );
 }
 
-/** Whether any list says that the run has ended; lists that do not agree about it are a finding. */
+/** Whether any list says that the run has ended; lists that disagree about it are a finding. */
 function isFinished(
   { run: { instanceId, runId }, standing }: DescribedRun,
   claims: readonly Claim[],
@@ -432,7 +432,7 @@ function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof RunvaultError ? thrown.code : undefined;
 }
 
-/** An id that a list names and that cannot be archived under: others of the list can. */
+/** An id in a list that cannot be archived; the list's other entries can. */
 function oddId(what: "run" | "instance", id: string, fault: string): RunvaultError {
   return new RunvaultError("refused", `the gateway lists the ${what} ${shownId(id)}, which ${fault}`, {
     scope: what,

@@ -5,7 +5,7 @@ import { tableNamed } from "../../model/profile/table.ts";
 /** DuckDB types asked for, by table and column. */
 export type AskedTypes = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Throws `invalid_argument` where other types are asked for than an archive made before has. */
+/** Throws `invalid_argument` if the types asked for differ from those of an existing archive. */
 export function refuseOtherTypes(archive: Archive, asked: AskedTypes): void {
   for (const [table, types] of Object.entries(asked)) {
     for (const [column, type] of Object.entries(types)) {

@@ -16,7 +16,7 @@ import type { RunDescription } from "../run/run-description.ts";
 import { Gathering } from "../together/gathering.ts";
 import { type RunStanding, type StatusRules, standingOf } from "./run-status.ts";
 
-/** A run as its source describes it, with what there is to say of the description. */
+/** A run as its source describes it, with what that says about its end. */
 export interface DescribedRun {
   readonly run: RunDescription;
   readonly standing: RunStanding;
@@ -43,7 +43,7 @@ export class RunLists {
   readonly #documents = new Map<string, Promise<Uint8Array | null>>();
   /** Lists that failed while another had the run: asking each again for each run would cost all retries each time. */
   readonly #failed = new Map<RunListing, Set<string>>();
-  /** Runs that are to be described again, by one question for many. */
+  /** Gathers runs to be described again, so that one request serves many. */
   #again: Gathering<RunRef, RunDescription> | undefined;
 
   #marksFinal: boolean;
@@ -54,12 +54,12 @@ export class RunLists {
     this.#marksFinal = rules.marksFinal === true;
   }
 
-  /** Whether the source is known to call runs final, by any list so far or by the archive's memory. */
+  /** Whether the source is known to mark runs as final, from any list so far or from the archive's memory. */
   get marksFinal(): boolean {
     return this.#marksFinal;
   }
 
-  /** The source's ways to say which runs there are; one at least. */
+  /** The source's ways of listing its runs; at least one. */
   async listings(signal?: AbortSignal): Promise<readonly RunListing[]> {
     this.#listings ??= (
       this.#source.listings?.(signal) ?? Promise.resolve([onlyListing(this.#source)])
@@ -95,7 +95,7 @@ export class RunLists {
     );
   }
 
-  /** The same runs, asked for again: the list that was is forgotten. */
+  /** The same runs, requested again; the earlier list is forgotten. */
   async runsAgain(
     listing: RunListing,
     instanceId: string,
@@ -106,21 +106,21 @@ export class RunLists {
   }
 
   /**
-   * The run as its source describes it: by a list of runs, or, where none has it and something else names it, by its
-   * summary. Throws `run_not_found` or `instance_not_found`.
+   * The run as its source describes it: in a list of runs or, if only something else names it, in its summary. Throws
+   * `run_not_found` or `instance_not_found`.
    */
   async describe(run: RunRef, signal?: AbortSignal): Promise<RunDescription> {
     return (await this.#find(run, signal)).run;
   }
 
-  /** The same, from an answer that is not older than the call: for callers that have to know whether the run changed meanwhile. */
+  /** The same, from an answer no older than the call, for callers that need to know whether the run has changed. */
   async describeAgain(run: RunRef, signal?: AbortSignal): Promise<RunDescription> {
     if (this.#again !== undefined) return await this.#again.join(run, signal);
     const [described] = await this.#describeAllAgain([run], signal);
     return described!();
   }
 
-  /** From now on runs are described again by one list for many, which `most` of them wait for, or one for `pauseMs`. */
+  /** From now on one list describes many runs again, once `most` of them wait or `pauseMs` after the last joined. */
   describeAgainTogether(
     most: number,
     pauseMs: () => number,
@@ -151,15 +151,15 @@ export class RunLists {
     });
   }
 
-  /** The same as `describe`, with what there is to say of the run's end. */
+  /** The same as `describe`, with what is known about the run's end. */
   async look(run: RunRef, signal?: AbortSignal): Promise<DescribedRun> {
     const { run: described, standing } = await this.#find(run, signal);
     return { run: described, standing };
   }
 
   /**
-   * A run's document, without another request where it came before: its instance's, or with the description its entry in
-   * the list, or the summary. Null where the source does not have it.
+   * A run's document, without another request if it came before: its instance's document, its entry in the list, or its
+   * summary. Null if the source does not have it.
    */
   async document(
     run: RunRef,
@@ -190,8 +190,8 @@ export class RunLists {
   }
 
   /**
-   * The first list that has the run, or the ids in those that have not. A list that fails, or an entry that cannot be
-   * read, counts only where none has.
+   * The first list that has the run, or the ids in the lists that do not. A failed list or an unreadable entry matters only
+   * if no list has the run.
    */
   async #listOf(run: RunRef, signal?: AbortSignal) {
     const others: (readonly string[])[] = [];
@@ -230,7 +230,7 @@ export class RunLists {
     if (found.entry !== undefined) return this.#fromEntry(found.entry, found.runs);
     const listed = found.others;
     const { isNamed, known } = await this.#named(run, signal);
-    // a list that may have been cut says nothing of what it lacks; where there is no list, any run may be there
+    // a list that may have been cut proves nothing about runs it lacks; without a list, any run may exist
     const mayBeUnlisted = listed.length === 0 ? known.length === 0 : found.goesOn || listed.some(mayBeCut);
     if (!isNamed && !mayBeUnlisted) throw runNotFound(run, listed[0] ?? known);
     const told = await this.#fromSummary(run, listed.length > 0, signal);
@@ -264,9 +264,9 @@ export class RunLists {
   }
 
   #standing(entry: ListedRun, runs: readonly ListedRun[]): RunStanding {
-    // a profile that says where the mark is says that the gateway knows it, whatever the other runs are
+    // a profile that says where the mark is implies that the gateway knows it, whatever the other runs say
     const isKnown = this.#source.described !== undefined && entry.saysFinal === true;
-    // another list may know the mark, and this one not
+    // another list may know the mark although this one does not
     const isSaid = this.#marksFinal && entry.saysFinal !== false;
     return standingOf(entry, isKnown || isSaid || hasFinal(runs), this.#rules);
   }
@@ -327,7 +327,6 @@ function noneWhereMissing(thrown: unknown): readonly InstanceEntry[] {
   throw thrown;
 }
 
-/** A list of so many runs may end where a limit cut it. */
 function mayBeCut(runIds: readonly string[]): boolean {
   return isRoundNumber(runIds.length);
 }

@@ -3,23 +3,23 @@ import type { Nanoseconds } from "../../model/time.ts";
 
 /** How to tell that a run has ended, besides the contract's own words. */
 export interface StatusRules {
-  /** Words of the source's own for a run that has ended, as the operator gave them. */
+  /** The source's own words for a run that has ended, as the operator gave them. */
   readonly finishedStatus: readonly string[];
   /** The archive has seen the source call a run final. */
   readonly marksFinal?: boolean | undefined;
-  /** An end before this instant counts: now, less the time that rows may arrive late. */
+  /** An end before this instant counts: now, minus the time that rows may arrive late. */
   readonly settled: () => Nanoseconds;
 }
 
 /** A source's statements about a run's end, taken together. */
 export interface RunStanding {
-  /** True where the run has ended, whether or not rows may still be added. */
+  /** True if the run has ended, whether or not rows may still be added. */
   readonly finished: boolean;
-  /** True when no row will be added any more. */
+  /** True if no more rows will be added. */
   readonly final: boolean;
   /** Contradictions or unknowns; null if all is as the contract says. */
   readonly remark: string | null;
-  /** True where nothing says whether the run has ended. */
+  /** True if nothing says whether the run has ended. */
   readonly unknown: boolean;
 }
 
@@ -27,13 +27,13 @@ const endedWords = ["FINISHED", "FAILED"];
 const runningWords = ["RUNNING"];
 
 /**
- * Judges what is said of a run's end. `marksFinal` is whether the source calls any run final: where it does, its word
- * that rows may still come is believed; where it never does, it may not know the mark, and a run that has ended is final.
+ * Judges the statements about a run's end. `marksFinal` says whether the source marks any run as final. If it does, a run
+ * without the mark may still get rows; if it never does, it may not know the mark, and a run that has ended is final.
  *
- * - The mark `final` is about rows, and wins over any word.
- * - An end that has passed counts as an end, whatever the word. But where RUNNING and not final are both said, rows may
- *   still come: a run that was resumed keeps its old end.
- * - A word that nobody knows, without such an end, says nothing.
+ * - The mark `final` is about rows, and wins over any status.
+ * - An end that has passed counts as an end, whatever the status. But if the status is RUNNING and the run is marked as not
+ *   final, rows may still come: a run that was resumed keeps its old end.
+ * - An unknown status, without such an end, says nothing.
  */
 export function standingOf(
   run: Pick<RunEntry, "status" | "ended" | "final"> & Pick<ListedRun, "started" | "saysFinal">,

@@ -3,13 +3,13 @@ import type { WireBody } from "../../model/source.ts";
 /** The size of one answer. */
 export interface AnswerSize {
   readonly rows: number;
-  /** Of its text. */
+  /** Bytes of the answer's text. */
   readonly bytes: number;
-  /** On the wire, compressed or not; those of its text where there is no wire. */
+  /** Bytes on the wire, compressed or not; those of the text if there is no wire. */
   readonly wireBytes: number;
 }
 
-/** Hears of one answer's bodies. */
+/** Adds up the HTTP bodies of one answer. */
 export class AnswerEar {
   #heard: WireBody | undefined;
 
@@ -21,7 +21,7 @@ export class AnswerEar {
     return { rows, bytes, wireBytes: this.#heard?.bytes ?? bytes };
   }
 
-  /** How long its bodies took to arrive; undefined where there is no wire. */
+  /** How long the bodies took to arrive; undefined if there is no wire. */
   get ms(): number | undefined {
     return this.#heard?.ms;
   }

@@ -11,19 +11,19 @@ import {
   type SplitStep,
 } from "./plan.ts";
 
-/** Who answers the planner's questions. */
+/** Answers the planner's questions. */
 export interface PlanAsks {
-  /** Undefined where the gateway does not count rows in windows. */
+  /** Undefined if the gateway does not count rows in windows. */
   readonly countRows: CountRows | undefined;
-  /** Passes over all of the table; undefined where nothing may be fetched. */
+  /** Reads the whole table; undefined if nothing may be fetched. */
   readonly fullScan: (() => Promise<ScanRecord | "absent">) | undefined;
-  /** Splits a segment that is held; undefined where nothing may be changed. */
+  /** Splits a held segment; undefined if nothing may be changed. */
   readonly split: ((step: SplitStep) => Promise<void>) | undefined;
-  /** Holds proven rows again; undefined if nothing may be changed. */
+  /** Brings back proven rows; undefined if nothing may be changed. */
   readonly restore: ((step: RestoreStep) => Promise<void>) | undefined;
 }
 
-/** The answers where the source is known not to have the table: nothing is asked. */
+/** The answers for a table that the source is known not to have: nothing is asked. */
 export const saidNone = {
   countRows: undefined,
   fullScan: async () => "absent" as const,
@@ -36,7 +36,7 @@ type Known = Omit<PlanInput, "isCounted" | "maySplit">;
 /** The plan for a table. */
 export type TablePlan = AbsentPlan | LapsedPlan | FetchPlan;
 
-/** Answers the planner's questions until it knows what to do; null where that takes a full scan, and none may be made. */
+/** Answers the planner's questions until it has a plan; null if that needs a full scan and none is allowed. */
 export async function askPlan(
   input: Known,
   asks: PlanAsks & { readonly fullScan: NonNullable<PlanAsks["fullScan"]> },

@@ -9,9 +9,9 @@ interface ChangedWindow {
 }
 
 /**
- * The held windows whose rows changed at the gateway since (late rows, corrections), found by halving the range while
- * the counts differ; or the windows whose counts that takes. Equal counts are taken as unchanged; those of suspect
- * windows are asked for one by one, for together one may make up for another.
+ * Finds the held windows whose rows have changed at the gateway (late rows, corrections) by halving the range while the
+ * counts differ; `ask` lists windows still to be counted. Equal counts are taken as unchanged. Suspect windows are counted
+ * one by one, because their errors may cancel out in a sum.
  */
 export function compareCounts(
   windows: readonly HeldWindow[],
@@ -38,7 +38,7 @@ export function compareCounts(
   return { ask, changed };
 }
 
-/** The same with the gateway asked for what it takes: windows that changed, in order. */
+/** The same, asking the gateway for the counts it needs: the changed windows, in order. */
 export async function changedWindows(
   windows: readonly HeldWindow[],
   isSuspect: (window: HeldWindow) => boolean,
@@ -53,8 +53,8 @@ export async function changedWindows(
 }
 
 /**
- * Up to where the gateway counts a window's rows as they came with these times, found by halving a window that it counts
- * otherwise as a whole: an instant of a row, or the window's beginning.
+ * Finds by bisection how far the gateway's counts match the rows received, in a window whose total count differs. Returns a
+ * row's time, or the window's beginning.
  */
 export async function agreedUntil(
   { from, to }: Window,
@@ -74,7 +74,7 @@ export async function agreedUntil(
   return instants[low]!;
 }
 
-/** A stretch in parts, each suspect window one of its own. */
+/** Splits a stretch so that each suspect window is a part by itself. */
 function apart(
   stretch: readonly HeldWindow[],
   isSuspect: (window: HeldWindow) => boolean,

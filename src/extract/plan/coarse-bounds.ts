@@ -1,12 +1,12 @@
 import { RunvaultError } from "../../model/error.ts";
 import { floorDivide, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 
-/** Why an error was thrown: the row came from outside of these bounds. */
+/** The cause of an error: a row outside these bounds. */
 export class OutsideBounds extends Error {
   readonly ts: Nanoseconds;
   readonly bounds: TimeBounds;
   constructor(ts: Nanoseconds, bounds: TimeBounds) {
-    super(`a row at ${ts} lies outside of bounds`);
+    super(`a row at ${ts} lies outside the bounds`);
     this.ts = ts;
     this.bounds = bounds;
   }
@@ -19,8 +19,8 @@ const units = [
 ] as const;
 
 /**
- * Why a gateway may have given a row beyond bounds that were asked for, to stand behind our own words: it compares times in
- * a unit in which the row is at the bound, or takes the end for inclusive. Empty where neither says so. `stepNs` is the
+ * Why a gateway may have sent a row outside the bounds asked for, as a suffix for our own message: it compares times in a
+ * unit in which the row is at the bound, or treats the end as inclusive. Empty if neither explains the row. `stepNs` is the
  * unit in which bounds are sent.
  */
 export function coarseBoundsText(
@@ -29,7 +29,7 @@ export function coarseBoundsText(
   stepNs: Nanoseconds = 1n,
 ): string {
   if (ts === to && stepNs === 1n)
-    return "; it lies at the end itself, which the gateway seems to take for inclusive";
+    return "; it lies exactly at the end, which the gateway seems to treat as inclusive";
   // an inclusive bound is sent as the last instant before the end
   const bounds = from !== undefined && ts < from ? [from] : to === undefined ? [] : [to, to - 1n];
   const unit = units.find(
@@ -39,14 +39,14 @@ export function coarseBoundsText(
   return wholeUnits(unit[0]);
 }
 
-/** The ts_event of rows that a gateway gives for bounds, as they come. */
+/** The ts_event of the rows that a gateway sends for these bounds, as they arrive. */
 export type TimesWithin = (bounds: TimeBounds) => AsyncIterable<Nanoseconds>;
 
 const second = 1_000_000_000n;
 
 /**
- * The same by a few questions more, for one row does not tell: bounds that only a gateway that ignores them, or compares in
- * a unit as coarse, answers with the row, or with one on the wrong side. The coarsest first.
+ * The same by a few more requests, because one row does not show the cause. Only a gateway that ignores their bounds, or
+ * compares them in that unit, answers with the row or one on the wrong side. Coarsest unit first.
  */
 export async function boundsCause(
   { ts, bounds }: OutsideBounds,
@@ -74,13 +74,13 @@ export async function boundsCause(
   return whyByRow({ ts, bounds }, stepNs);
 }
 
-/** Why a row came from outside of bounds, as a suffix, and what to do. */
+/** Why a row lies outside the bounds, as a suffix for a message, and what to do. */
 export interface WhyOutside {
   readonly text: string;
   readonly hint: string;
 }
 
-/** The same by the row alone. */
+/** The same from the row alone, without requests. */
 export function whyByRow(
   { ts, bounds }: Pick<OutsideBounds, "ts" | "bounds">,
   stepNs?: Nanoseconds,
@@ -91,7 +91,7 @@ export function whyByRow(
 
 function ignores(bound: string): WhyOutside {
   return {
-    text: `, as with other bounds: the gateway seems to ignore ${bound}, or to shift it`,
+    text: `, and with other bounds too: the gateway seems to ignore ${bound} or shift it`,
     hint: notKeptHint,
   };
 }
@@ -100,14 +100,13 @@ function wholeUnits(name: string): string {
   return `; it lies in the same ${name} as the bound, so the gateway seems to compare times in whole ${name}s`;
 }
 
-/** What to do about coarse bounds. */
 const coarseBoundsHint =
-  "Have the gateway's operator compare bounds with the whole time of a row; where it can take them in a finer unit than the profile sends, set `times` in the profile. Nothing of this table was taken.";
+  "Ask the gateway's operator to compare bounds with a row's full timestamp. If the gateway accepts a finer unit than the profile sends, set `times` in the profile. No new rows of this table were archived.";
 
 const notKeptHint =
-  "Report it to the gateway's operator: it does not keep to time bounds. Nothing of this table was taken.";
+  "Tell the gateway's operator that the gateway does not respect time bounds. No new rows of this table were archived.";
 
-/** The error of an answer that has a row outside of what it was asked for. */
+/** The error for an answer with a row outside the window asked for. */
 export function outsideWindow(cause: OutsideBounds, { text, hint } = whyByRow(cause)): RunvaultError {
   const { from = "", to = "" } = cause.bounds;
   return new RunvaultError(

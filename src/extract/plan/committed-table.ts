@@ -3,29 +3,29 @@ import type { Holding, Manifest, Segment, TableManifest } from "../../archive/ma
 import { type Nanoseconds, parseTime } from "../../model/time.ts";
 import { type RunDescription, settledVersion } from "../run/run-description.ts";
 
-/** Rows that a table's certificate accounts for, those set aside among them. */
+/** Rows that a table's certificate covers, including those set aside. */
 export function certifiedRows({ certificate }: Pick<Holding, "certificate">): number {
   return certificate === null ? 0 : certificate.rows + certificate.quarantined;
 }
 
 /**
- * True when rows of a table that was archived as finished may have changed in place since: its storage version is
- * another, and counts do not tell which rows did, so that only fetching all of them again brings them.
+ * True if rows of a table archived as finished may have changed in place since: its storage version has changed. Counts do
+ * not show which rows changed, so all have to be fetched again.
  */
 export function isOutdated(table: Holding, run: RunDescription): boolean {
   const version = settledVersion(run);
-  // up to an instant: archived while the run went on, and brought up to date by counts
+  // a certificate with an end was made while the run went on, and counts bring it up to date
   const settled = table.certificate !== null && table.certificate.until === null;
   return settled && version !== null && table.storageVersion !== version;
 }
 
-/** Identifies segments that are proven, or parts of such. */
+/** Identifies segments that are proven, or parts of proven ones. */
 export function provenSegments(table: TableManifest | undefined): (segment: Segment) => boolean {
   const files = new Set(table?.proven?.segments.map(({ file }) => file));
   return ({ file, partOf }) => files.has(file) || (partOf !== undefined && files.has(partOf));
 }
 
-/** True while the version stands under which a gateway said that a run has no such table. */
+/** True while the run has the storage version under which the gateway said that it has no such table. */
 export function isAbsentStill(table: TableManifest | undefined, run: RunDescription): boolean {
   const version = settledVersion(run);
   const { proven } = table ?? {};
@@ -46,7 +46,7 @@ export function isDisproven({ certificate }: Pick<Holding, "certificate">): bool
   return certificate?.proof === "none" && certificate.ended === "clean";
 }
 
-/** True where a run that had ended without its source's word for it has that now: only then do no more rows come. */
+/** True if the source now marks as final a run that had ended without the mark: only now do no more rows come. */
 export function isNowMarked(committed: Manifest | null, run: RunDescription): boolean {
   return committed?.run.unmarked === true && run.isMarkedFinal;
 }

@@ -20,29 +20,29 @@ export interface HeldComparison {
   /** Contiguous, in order. */
   readonly windows: readonly HeldWindow[];
   readonly work: SliceWork;
-  /** The text of a segment that is held. */
+  /** Reads the text of a held segment. */
   readonly read: (segment: Segment) => Promise<Buffer>;
-  /** Hears of each window whose rows are the same at the source. */
+  /** Called for each window whose rows are the same at the source. */
   readonly onEqual: (window: HeldWindow) => Promise<void>;
-  /** Hears where these rows are printed otherwise there, or come in another order. */
+  /** Called if the source prints these rows differently or sends them in another order. */
   readonly onPrintedOtherwise?: () => void;
 }
 
-/** A window whose rows are others at the source, with their number. */
+/** A window whose rows differ at the source, with their number there. */
 export interface DifferingWindow extends HeldWindow {
   readonly rowsThere: number;
-  /** Sum over those rows; undefined where they were only counted, or others came in between. */
+  /** Hash sum over those rows; undefined if they were only counted, or if the source alternates between answers. */
   readonly sumThere: bigint | undefined;
 }
 
-/** As many windows in a row as may differ before the rest are taken to differ, too: fetching them costs less then. */
+/** After this many differing windows in a row, the rest are assumed to differ too: fetching them costs less then. */
 const mostDiffering = 3;
 
 /**
- * Streams held windows from the source once more, without storing anything, and gives those whose rows are others there:
- * first by their bytes, all windows in one answer; where these differ, that window alone by its row hash, for a source
- * may print or order the same rows otherwise. Windows that the source refuses together are
- * asked for in halves.
+ * Streams held windows from the source once more, without storing anything, and returns those whose rows differ there. The
+ * bytes of all windows are compared first, in one answer. A window whose bytes differ is then compared alone by its row
+ * hash, because a source may print or order the same rows differently. Windows that the source refuses together are
+ * requested in halves.
  */
 export async function compareHeld(input: HeldComparison): Promise<DifferingWindow[]> {
   const { windows } = input;
@@ -56,7 +56,7 @@ export async function compareHeld(input: HeldComparison): Promise<DifferingWindo
   }
 }
 
-/** Whether a stretch of windows that differed has the rows by now that the comparison saw; false where it only counted. */
+/** Whether a stretch of differing windows now holds the rows that the comparison saw; false if it only counted them. */
 export async function isAsSeen(
   table: Table,
   stretch: readonly DifferingWindow[],
@@ -79,10 +79,10 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
   const { windows, onEqual, work } = input;
   const differing: DifferingWindow[] = [];
   let inRow = 0;
-  // looking for odd zeros costs as much as all else here: only once bytes differed of rows that are the same
+  // looking for odd zeros doubles the cost, so only once equal rows have differed in bytes
   let clean: Clean = asItIs;
   for (let at = 0; at < windows.length; ) {
-    // counts tell which of the rest shrank; where there are none, each window has to tell for itself
+    // counts show which of the rest shrank; without counts, each window has to be compared
     if (inRow === mostDiffering && work.countRows !== undefined) {
       for (const window of windows.slice(at)) {
         const rowsThere = await work.countRows(window.from, window.to);
@@ -96,7 +96,7 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
     const window = windows[at];
     if (window === undefined) break;
     let there = await askAlone(input, window);
-    // other bytes came before these: where an answer takes turns with another, the next one has that other again
+    // the first answer had other bytes: if the gateway alternates between two answers, the next one has the other again
     const isInTurns = there.isSame && !there.isOtherText;
     if (isInTurns) there = await askAlone(input, window);
     if (there.isSame) {
@@ -113,9 +113,9 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
 }
 
 /**
- * How many of the windows, from the first on, have the same bytes at the source. Where they are counted, by an answer as
- * it comes, for lines like those held need no second look; what an answer that ended early leaves open is asked for as
- * rows are fetched, and so is what is numbered or left out here.
+ * How many leading windows have the same bytes at the source. Where rows are counted, the answer is compared as it arrives,
+ * because lines equal to the held ones need no other check. What an answer that ended early leaves open is fetched as rows
+ * normally are, and so are rows that are numbered or filtered here.
  */
 async function equalBytes(input: HeldComparison, clean: Clean): Promise<number> {
   const { windows, work, table } = input;
@@ -127,7 +127,7 @@ async function equalBytes(input: HeldComparison, clean: Clean): Promise<number> 
   return equal + (await equalSlice({ ...input, windows: windows.slice(equal) }, clean));
 }
 
-/** How many windows one answer has the bytes of, and whether it has others then; if not, it may have ended early. */
+/** How many leading windows match an answer's bytes, and whether others follow; if none do, it may have ended early. */
 async function equalAnswer(
   input: HeldComparison,
 ): Promise<{ readonly equal: number; readonly differs: boolean }> {
@@ -158,11 +158,11 @@ async function equalAnswer(
   return { equal: held.equal, differs: held.differs };
 }
 
-/** The same by rows as they are fetched, whatever the source does to its answers. */
+/** The same by a normal fetch, which copes with answers that are cut off or limited. */
 async function equalSlice(input: HeldComparison, clean: Clean): Promise<number> {
   const { run, table, windows, work } = input;
   const [first, last] = [windows[0]!, windows.at(-1)!];
-  // an answer that ends with as many rows as are held is the whole of it only where they are counted
+  // only a count shows that an answer with as many rows as are held is complete
   const expected =
     work.countRows === undefined ? undefined : windows.reduce((sum, { rows }) => sum + rows, 0);
   const held = new HeldBytes(input, clean);
@@ -187,15 +187,15 @@ type Clean = (text: Buffer) => Buffer | Promise<Buffer>;
 
 const asItIs: Clean = (text) => text;
 
-/** The bytes of held windows, for comparison with an answer. */
+/** Compares the bytes of held windows with an answer. */
 class HeldBytes {
   /** True once the answer has other bytes. */
   differs = false;
-  /** Leading windows whose bytes the answer has, without others. */
+  /** Leading windows whose bytes match the answer. */
   equal = 0;
   readonly #input: HeldComparison;
   readonly #clean: Clean;
-  /** The window under way. */
+  /** The window being read. */
   #at = 0;
   #first: string | null = null;
   #last: string | null = null;
@@ -205,7 +205,7 @@ class HeldBytes {
     this.#clean = clean;
   }
 
-  /** The time between the first row that was read and the last. */
+  /** The time between the first row read and the last. */
   get span(): Nanoseconds {
     return this.#first === null || this.#last === null ? 0n : BigInt(this.#last) - BigInt(this.#first);
   }
@@ -214,11 +214,11 @@ class HeldBytes {
     this.differs = true;
   }
 
-  /** Reads an answer as far as it has the bytes held; `isWhole` where its end is known to be that of all there is. */
+  /** Reads an answer as far as it matches the held bytes; `isWhole` if its end is known to be the end of all rows. */
   async compare(answer: AsyncIterable<Uint8Array>, isWhole: boolean): Promise<void> {
     let isShort = false;
     for await (const { a, same, differs } of sideBySide(answer, this.#texts())) {
-      // a line of this window: what came before it is all there is of those ahead
+      // a line of this window matched, so the windows before it match completely
       if (this.equal < this.#at && a.subarray(0, same).includes(10)) await this.#confirm(this.#at);
       if (!differs) continue;
       if (a.byteLength > 0) {
@@ -231,7 +231,7 @@ class HeldBytes {
     else if (isWhole) await this.#confirm(this.#at);
   }
 
-  /** Takes note of the row with which an answer departs from what is here, where its line is whole: it came. */
+  /** Records the row at which an answer departs from the held bytes, if its line is whole: the gateway did send it. */
   #noteOther(piece: Buffer, same: number): void {
     const { table, work } = this.#input;
     const end = piece.indexOf(10, same);
@@ -263,7 +263,7 @@ class HeldBytes {
   }
 }
 
-/** A window's rows at the source, the same or not in whatever order they come and however they are printed. */
+/** Compares a window's rows with those at the source, in whatever order they come and however they are printed. */
 async function askAlone(
   { run, table, work, read }: HeldComparison,
   { from, to, rows, segments }: HeldWindow,

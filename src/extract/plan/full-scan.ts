@@ -13,7 +13,7 @@ import { routeOf } from "./route.ts";
 import { rowKey, withoutSeq } from "./row-key.ts";
 import { eachLine, isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
 
-/** The bounds of a full scan's first try: none, but for the horizon of a run that goes on. */
+/** The bounds of a full scan's first try: none, except for the horizon of a run that has not ended. */
 export function openWindow(until: Nanoseconds | undefined): Window {
   return { from: int64Min, to: until ?? int64Max };
 }
@@ -21,17 +21,16 @@ export function openWindow(until: Nanoseconds | undefined): Window {
 /** The findings of a pass over a table. */
 export interface FullScan {
   readonly record: ScanRecord;
-  /** Rows without those that came twice, where no seq tells: the least that the table holds. */
+  /** Rows, with equal lines counted once if they have no seq: the least that the table holds. */
   readonly distinctRows: number;
-  /** Of its first row and its last. */
+  /** Of the first row and the last. */
   readonly firstKey: string | undefined;
   readonly lastKey: string | undefined;
 }
 
 /**
- * A full pass over a table without storing anything: what a source without storage facts holds. With wide bounds, or
- * none, so that the pass that stores, in slices, asks with others: both must bring the same bytes. `windows` lie one
- * behind the other.
+ * Reads a whole table without storing anything, to learn what a source without storage facts holds. Its bounds are wide, or
+ * none, because the pass that stores rows asks in slices: both must bring the same bytes. `windows` follow one another.
  */
 export async function scanTable(
   run: AskedRun,
@@ -51,7 +50,7 @@ export async function scanTable(
   });
   const add = async ({ draft, text, release }: FetchedSegment) => {
     try {
-      // as conversion leaves the lines that are stored
+      // conversion does the same to the lines that are stored
       for await (const piece of piecesWithoutOddZeros(text, table)) hash.update(piece);
       rows += draft.rows;
       distinctRows += isKeyed ? draft.rows : await distinctLines(text);
@@ -87,7 +86,7 @@ export async function scanTable(
   try {
     for (const window of windows) await passOver(window);
   } catch (error) {
-    // what came of a pass that fails came all the same
+    // the rows of a pass that fails were sent all the same
     if (ends !== undefined) {
       const window = { from: BigInt(ends.first.time), to: BigInt(ends.last.time) + 1n };
       work.onLost?.(table.name, { ...window, rows: distinctRows, ...keysNow() });
@@ -106,7 +105,7 @@ export async function scanTable(
   return { record, distinctRows, ...keysNow() };
 }
 
-/** How many lines there are, of those that are the same one, whatever they are numbered here. */
+/** How many different lines there are, apart from the seq they were given here. */
 async function distinctLines(text: Buffer): Promise<number> {
   const hashes = new Set<bigint>();
   const turns = new Turns();
@@ -127,7 +126,7 @@ interface TimedLine {
   readonly line: string;
 }
 
-/** ts_event of the first line that tells one; null where none does. */
+/** The ts_event of the first line that has one; null if none has. */
 export async function firstTime(text: Buffer): Promise<string | null> {
   return (await firstTimed(text))?.time ?? null;
 }
@@ -145,7 +144,7 @@ async function firstTimed(text: Buffer): Promise<TimedLine | null> {
   return null;
 }
 
-/** ts_event of the last line that tells one; null where none does. */
+/** The ts_event of the last line that has one; null if none has. */
 export async function lastTime(text: Buffer): Promise<string | null> {
   return (await lastTimed(text))?.time ?? null;
 }

@@ -8,9 +8,9 @@ export interface Window {
   readonly to: Nanoseconds;
 }
 
-/** A window that is covered, with all rows that came from it. */
+/** A covered window with all rows that came from it. */
 export interface HeldWindow extends Window {
-  /** Rows of segments and rows set aside. */
+  /** Rows in segments, and rows set aside. */
   readonly rows: number;
   readonly segments: readonly Segment[];
 }
@@ -45,7 +45,7 @@ export function contiguous<W extends Window>(windows: readonly W[]): W[][] {
   return stretches;
 }
 
-/** A stretch in parts of about so many rows. */
+/** Splits a stretch into parts of about `most` rows. */
 export function ofAboutRows(stretch: readonly HeldWindow[], most: number): HeldWindow[][] {
   const parts: HeldWindow[][] = [];
   let rows = 0;
@@ -76,7 +76,7 @@ export function sumRows(windows: readonly HeldWindow[]): number {
   return windows.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-/** A window as text, to look it up by. */
+/** A window as a lookup key. */
 export function windowKey({
   from,
   to,

@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 import { eachLine, type GroupRow } from "./table-asks.ts";
 
-/** Lines with their multiplicity, by digests: what tells rows apart that have no seq. */
+/** How often each line occurs, by digest: this tells rows without a seq apart. */
 export type LineBag = ReadonlyMap<string, number>;
 
 export function bagOfText(text: Buffer): LineBag {
   return bagOf(eachLine(text));
 }
 
-/** Of rows alone: lines that are none are left out. */
+/** Leaves out lines that are not rows. */
 export function bagOfRows(rows: readonly (GroupRow | undefined)[]): LineBag {
   return bagOf(rows.flatMap((row) => (row === undefined ? [] : [row.line])));
 }
@@ -22,7 +22,7 @@ function bagOf(lines: Iterable<Uint8Array>): LineBag {
   return bag;
 }
 
-/** True where each line is in the other as many times at least. */
+/** True if `other` has each line at least as many times. */
 export function isWithinBag(lines: LineBag, other: LineBag): boolean {
   for (const [digest, times] of lines) if ((other.get(digest) ?? 0) < times) return false;
   return true;

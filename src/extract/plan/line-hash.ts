@@ -7,7 +7,7 @@ import { linesWithoutOddZeros } from "../../row/strict-line.ts";
 import type { Window } from "./held-window.ts";
 import { eachLine, timeOf } from "./table-asks.ts";
 
-/** Count and sum over the canonical lines of some rows, in any order; a line that is no row counts by its bytes. */
+/** Count and hash sum over the canonical lines of rows, in any order; a line that is not a row is hashed by its bytes. */
 export class LineHash {
   readonly #table: Table;
   readonly #bytes = createHash("sha256");
@@ -18,12 +18,12 @@ export class LineHash {
     this.#table = table;
   }
 
-  /** Of the lines as they are, in their order; to be asked for once. */
+  /** Hash of the lines in their order; can be read only once. */
   get sha256(): string {
     return this.#bytes.digest("hex");
   }
 
-  /** Adds the lines of a text; of those that tell a time, the ones within a window where one is given. */
+  /** Adds a text's lines; with `within`, leaves out those whose time lies outside it. */
   async add(text: Buffer, within?: Window): Promise<void> {
     const turns = new Turns();
     const clean = await linesWithoutOddZeros(text, this.#table);

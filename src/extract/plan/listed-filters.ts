@@ -8,7 +8,7 @@ const resourcesSchema = z.object({
   resources: z.array(z.object({ table: z.string(), ...filterFields })),
 });
 
-/** What the run's resources say of the table's filters; nothing where there is no such document, or another. */
+/** The filter values that the run's resources list for the table; none if that document is missing or not of this form. */
 export async function listedFilters({
   source,
   run,

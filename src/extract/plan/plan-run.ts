@@ -28,39 +28,39 @@ export interface RunPlan extends RunRef {
   readonly upToDate: boolean;
   readonly horizon: Nanoseconds | undefined;
   readonly tables: readonly TablePlan[];
-  /** Free bytes on the archive's disk, or on that of the scratch folder where it has less room. */
+  /** Free bytes on the archive's disk, or on the scratch folder's disk if that has less. */
   readonly freeBytes: number;
-  /** Those of them that a job leaves free. */
+  /** Bytes of these that a job leaves free. */
   readonly reserveBytes: number;
 }
 
 export interface TablePlan {
   readonly table: TableName;
   readonly absent: boolean;
-  /** Rows to fetch, their text and what they take on disk; null where the gateway has no storage facts. */
+  /** Rows to fetch, the size of their text and their size on disk; null if the gateway has no storage facts. */
   readonly rows: number | null;
   readonly textBytes: number | null;
   readonly diskBytes: number | null;
-  /** Windows to ask for; null where that is not known, where the disk has no room for their rows, and beyond 100,000. */
+  /** Windows to ask for; null if unknown, if the disk has no room for their rows, or above 100,000. */
   readonly slices: number | null;
   /** Why the job would leave the table as it is. */
   readonly error: RunvaultError | null;
 }
 
-/** The plan of one table; null where only a full scan could tell, an error where the job would leave the table alone. */
+/** The plan of one table; null if only a full scan could tell, an error if the job would leave the table alone. */
 type Planned = Planning | RunvaultError | null;
 
 /** The input of a run's plan. `archive` is null if it does not exist yet. */
 export interface RunPlanInput {
   source: HistorySource;
-  /** What the source says of its runs, for a caller with several plans. Default: asked for by this plan alone. */
+  /** The source's lists of runs, for a caller with several plans. Default: requested for this plan alone. */
   lists?: RunLists;
   archive: Archive | null;
   folder: string;
-  /** Where work is, if not in the archive: it needs as much room. */
+  /** The folder for temporary files, if not in the archive: it needs as much room. */
   scratch?: string | undefined;
   run: RunRef;
-  /** What was seen of the source, for a caller with several plans. */
+  /** Observations of the source, for a caller with several plans. */
   seen?: SeenSource;
   tables: readonly TableName[] | undefined;
   settings: ArchiveSettings;
@@ -122,7 +122,7 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
   for (const table of open) {
     const plan = await planOf(table, countRows(table));
     const size = sizeOf(table, plan);
-    // slices of rows that have no room are not worth counting, and may be without end
+    // if the disk has no room for the rows, counting slices is pointless and may never end
     const fits = size !== null && hasRoom(room, size.diskBytes);
     const slices = fits ? await countSlices(run, table, plan, countRows(table)) : null;
     plans.push({
@@ -158,7 +158,7 @@ function sizeOf(table: Table, plan: Planned) {
   return { rows, textBytes: text, diskBytes: diskBytes(text) };
 }
 
-/** More than anyone needs: facts with absurd times would make more. */
+/** More than anyone needs: facts with absurd times would give far more. */
 const mostLooked = 100_000;
 
 async function countSlices(

@@ -4,7 +4,7 @@ import type { RunToArchive } from "../choose/finished-runs.ts";
 import { SeenSource } from "../proof/seen-source.ts";
 import { planRun, type RunPlan, type RunPlanInput } from "./plan-run.ts";
 
-/** A run with what its job would do, or why that cannot be said. */
+/** A run with its job's plan, or why there is none. */
 export type PlannedRun = { readonly run: RunToArchive } & (
   | { readonly kind: "plan"; readonly plan: RunPlan }
   | { readonly kind: "failed"; readonly error: RunvaultError }
@@ -12,17 +12,17 @@ export type PlannedRun = { readonly run: RunToArchive } & (
   | { readonly kind: "not-listed" }
 );
 
-/** What is planned, and how; what is known of the source is kept from one run to the next. */
+/** The runs to plan, and how; what is learned of the source is kept from one run to the next. */
 export interface PlanRunsJob extends Omit<RunPlanInput, "run" | "seen" | "archive"> {
   readonly archive: Archive | null;
   readonly runs: readonly RunToArchive[];
-  /** Hears of a run ahead of its plan, with its place among all, counted from 1. */
+  /** Called before each run is planned, with its position, counted from 1. */
   readonly onRun: (run: RunToArchive, nth: number) => void;
 }
 
 /**
- * Plans runs one after another, as `archiveRuns` would archive them; fetches and writes nothing. An error that concerns
- * the job ends it. Gives the runs that were not tried. Throws the signal's reason.
+ * Plans runs one after another, as `archiveRuns` would archive them; fetches and writes nothing. An error that concerns the
+ * whole job ends it. Returns the runs that were not tried. Throws the signal's reason.
  */
 export async function* planRuns(job: PlanRunsJob): AsyncGenerator<PlannedRun, readonly RunToArchive[]> {
   const { runs, signal, onRun, ...input } = job;

@@ -28,27 +28,27 @@ export interface PlanInput {
   readonly former: TableManifest | undefined;
   readonly sliceRows: number;
   readonly acceptShrink: boolean;
-  /** The earliest ts_event of the rows held that were never proven, where that was looked at. */
+  /** The earliest ts_event of held rows that were never proven, if known. */
   readonly came?: Nanoseconds | undefined;
-  /** True where the table can only be had whole, so that each window costs as much as all of it. */
+  /** True if the table can only be fetched whole: each window costs as much as the table. */
   readonly comesWhole: boolean;
-  /** True where nothing can be asked for while the run goes on. */
+  /** True if nothing can be requested before the run has ended. */
   readonly needsEnd: boolean;
-  /** True where segments may be split; where not, one that the gateway's rows now begin in is not looked into. */
+  /** True if segments may be split. If not, a segment within which the gateway's rows now begin is not compared. */
   readonly maySplit: boolean;
 }
 
 /** The gateway's answers so far to one plan's requests. */
 export interface PlanAnswers {
-  /** Rows that it counts in windows, by `windowKey`. */
+  /** Counted rows by window, see `windowKey`. */
   readonly counts: ReadonlyMap<string, number>;
   /** The findings of a full pass; `absent` if the gateway has no such table. */
   readonly fullScan?: ScanRecord | "absent";
-  /** Segments that are held again as they were proven: of one that has no row ahead nothing more is. */
+  /** Segments already brought back as proven: not again, even if none of their rows lay before the gateway's first. */
   readonly restored?: ReadonlySet<string>;
 }
 
-/** Either what must be asked before more can be said, or what to do. */
+/** Either a question to answer first, or what to do. */
 export type PlanStep = CountStep | ScanStep | SplitStep | RestoreStep | AbsentPlan | LapsedPlan | FetchPlan;
 
 /** The rows in these windows must be counted. */
@@ -57,14 +57,14 @@ export interface CountStep {
   readonly windows: readonly Window[];
 }
 
-/** Only a pass over all of the table can tell what it holds. */
+/** Only a pass over the whole table can tell what it holds. */
 export interface ScanStep {
   readonly kind: "scan";
 }
 
 /**
- * The gateway's rows begin within this segment now: its rows ahead of that are kept as they are, the others held against
- * the gateway's.
+ * The gateway's rows now begin within this segment: earlier rows are kept as they are, the others compared with the
+ * gateway's.
  */
 export interface SplitStep {
   readonly kind: "split";
@@ -73,8 +73,8 @@ export interface SplitStep {
 }
 
 /**
- * The gateway's rows begin at an instant now, and what was proven ahead of that is not all among the rows held, for an
- * attempt that failed asked for it again: it is held again as it was proven.
+ * The gateway's rows now begin at `at`, and some rows proven before that are no longer held, because a failed attempt
+ * dropped them to fetch them again. They are held again as they were proven.
  */
 export interface RestoreStep {
   readonly kind: "restore";
@@ -82,25 +82,25 @@ export interface RestoreStep {
   readonly at: Nanoseconds;
 }
 
-/** The gateway keeps nothing of a table any more: what was proven stays. */
+/** The gateway no longer has any of the table's rows: the proven ones stay. */
 export interface LapsedPlan {
   readonly kind: "lapsed";
   readonly rows: number;
 }
 
-/** The gateway keeps no such table. */
+/** The gateway has no such table. */
 export interface AbsentPlan {
   readonly kind: "absent";
   readonly drop: readonly Segment[];
 }
 
-/** The held segments to drop, and what to fetch then. */
+/** The held segments to drop, and what to fetch afterwards. */
 export interface FetchPlan extends SlicePlan {
   readonly kind: "fetch";
   readonly drop: readonly Segment[];
   /** Rows to fetch. */
   readonly rows: number;
-  /** Where the gateway's rows begin, if rows ahead of that are gone there; undefined where none are. */
+  /** Where the gateway's rows begin, if it has dropped earlier ones; undefined if not. */
   readonly gatewayFrom: Nanoseconds | undefined;
 }
 
@@ -112,11 +112,11 @@ interface Extent {
 }
 
 /**
- * Plans one table: a pure function of what is known and of what was answered so far, called again with each answer until
- * it asks no more. The job and its dry run both go by it.
+ * Plans one table: a pure function of what is known and answered so far, called again with each answer until it has no more
+ * questions. The job and its dry run both use it.
  *
- * Throws `shrunk` or `history_unavailable` where the gateway holds less than the archive, and nobody accepted that, and
- * `incomplete` where the run has to end first.
+ * Throws `shrunk` or `history_unavailable` if the gateway holds less than the archive without `acceptShrink`, and
+ * `incomplete` if the run has to end first.
  */
 export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   const { held, run } = input;
@@ -147,12 +147,12 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   const isProvenSegment = provenSegments(input.former);
   const drop = new Set<Segment>();
 
-  // no count tells which of its windows is wrong
+  // no count shows which window is wrong
   const disproven = former !== undefined && isDisproven(former) && !input.isCounted;
-  // the gateway may have mended rows that were set aside, but for those that the operator took as they are
+  // rows set aside may have been mended at the gateway; those that the operator accepted stay as they are
   const accepted = filesAside(provenView(input.former));
   const aside = new Set(former?.quarantine.filter(({ file }) => !accepted.has(file)).map(windowKey));
-  // where windows are counted, what is held is compared before it is fetched again
+  // where windows are counted, held rows are compared before they are fetched again
   const outdated = former !== undefined && isOutdated(former, run) && !input.isCounted;
   for (const segment of compared.segments.filter(isFormer)) {
     if (disproven || outdated || aside.has(windowKey(segment))) drop.add(segment);
@@ -160,7 +160,7 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
 
   if (input.isCounted) {
     const isProven = ({ segments }: HeldWindow) => segments.every(isProvenSegment);
-    // counts of several windows that were disproven may make up for one another
+    // the counts of several disproven windows may cancel out
     const isSuspect = (window: HeldWindow) =>
       former !== undefined && isDisproven(former) && !isProven(window);
     const { ask, changed } = compareCounts(heldWindows(compared), answers.counts, isSuspect);
@@ -188,19 +188,19 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   };
 }
 
-/** What was proven of a table of which the gateway keeps nothing any more; null where it keeps some. */
+/** The plan for a table whose proven rows the gateway no longer has; null if it still has some. */
 function lapsedWhole({ former, run, acceptShrink }: PlanInput, found: Extent | "absent"): LapsedPlan | null {
   const rows = provenRows(former);
   const isEmpty = found === "absent" || found.rows === 0;
   const state = former?.proven?.state;
-  // rows that came after an OPEN table's horizon are gone with the others, and never came here: more may come while it goes on
+  // an OPEN table of a final run is not kept: rows after its horizon are gone as well, and were never archived
   const isKept = run.final ? state === "COMPLETE" : state === "OPEN" && found !== "absent";
   return isEmpty && rows > 0 && isKept && !acceptShrink ? { kind: "lapsed", rows } : null;
 }
 
 /**
- * Where the gateway's rows begin, if rows that ever came are ahead of that and gone there, as they are where a gateway keeps
- * rows for some time only. Undefined where none are.
+ * Where the gateway's rows begin, if earlier rows once came and are gone there, as with a gateway that keeps rows only for
+ * a time. Undefined if none are gone.
  */
 function retainedFrom({ former, came }: PlanInput, { first }: Extent): Nanoseconds | undefined {
   if (first === undefined) return undefined;
@@ -208,7 +208,7 @@ function retainedFrom({ former, came }: PlanInput, { first }: Extent): Nanosecon
   const before = attempt?.holding?.certificate?.first?.ts;
   const firsts = [proven?.certificate?.first?.ts, before, attempt?.came?.first, came];
   const isGone = firsts.some((ts) => ts != null && BigInt(ts) < first);
-  // of what was ahead of it before, nothing may be here
+  // a beginning found before still counts, even if no earlier row is held
   const from = proven?.certificate?.gatewayFrom ?? null;
   return isGone || (from !== null && BigInt(from) <= first) ? first : undefined;
 }
@@ -242,10 +242,10 @@ function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]
     return { grain, gaps: [], span: nothing, rowsTo: 0n, spanRows: rows, stepNs: 1n };
   }
   const span = { from: first, to: until ?? smallest(last + 1n, int64Max) };
-  // rows end where they were seen to: a grid over what lies behind them would leave all of them in one slice
+  // the grid ends at the last row seen: a longer one would put all rows into one slice
   const rowsTo = facts === null && !comesWhole ? smallest(span.to, last + 1n) : span.to;
   const lengthNs = rowsTo - span.from;
-  // after a full scan, which asked for all at once, two slices at least: a second pass has to ask in another way
+  // at least two slices after a full scan, which asked for everything at once: the second pass has to ask differently
   const most = facts === null && !comesWhole ? (lengthNs + 1n) / 2n : lengthNs;
   const byRows = (lengthNs * BigInt(sliceRows)) / BigInt(Math.max(1, rows)) + 1n;
   const stepNs = rows <= sliceRows || comesWhole ? most : smallest(most, byRows);
@@ -253,7 +253,7 @@ function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]
   return { grain, gaps, span, rowsTo, spanRows: rows, stepNs: stepNs < 1n ? 1n : stepNs };
 }
 
-/** The grain of a table's buckets: decided before, or by its extent now. */
+/** The grain of a table's buckets: as decided before, or from its extent now. */
 function grainOf({ held, run, comesWhole }: PlanInput, { rows, first, last }: Extent): Grain {
   if (held.grain !== null) return held.grain;
   if (comesWhole) return "all";
@@ -261,7 +261,7 @@ function grainOf({ held, run, comesWhole }: PlanInput, { rows, first, last }: Ex
   return chooseGrain({ rows, first, last, final: run.final });
 }
 
-/** The gateway may say that it keeps no row of a table only where it has never given one. */
+/** A gateway may say that it has no rows of a table only if it never sent one. */
 function refuseToVanish({ former, held, acceptShrink }: PlanInput, found: Extent | "absent"): void {
   if (acceptShrink) return;
   const hint = "If the rows were removed from the gateway on purpose, run again with --accept-shrink.";
@@ -280,15 +280,15 @@ function refuseToShrink(input: PlanInput, rows: number, gatewayFrom: Nanoseconds
   const proven = provenView(input.former);
   if (proven === undefined) return;
   const windows = heldWindows(proven).filter(({ to }) => gatewayFrom === undefined || to > gatewayFrom);
-  // a window that was split is counted whole here: the parts of it are compared one by one
+  // a window that was split is left out here: its parts are compared one by one
   const isSplit = gatewayFrom !== undefined && windows.some(({ from }) => from < gatewayFrom);
   const committed = sumRows(isSplit ? windows.filter(({ from }) => from >= gatewayFrom) : windows);
   if (rows < committed) throw shrunk(rows, committed, "");
 }
 
 /**
- * What was proven and is gone at the gateway by now, as far as it is not among the rows held: an attempt that went wrong let
- * go of it, or its files are lost.
+ * Proven segments that the gateway no longer has and that are not held whole: a failed attempt dropped them, or their files
+ * are lost.
  */
 function missingAhead(
   { former, held, acceptShrink }: PlanInput,
@@ -301,7 +301,7 @@ function missingAhead(
     const parts = held.segments.filter(
       ({ file, partOf }) => file === segment.file || partOf === segment.file,
     );
-    // behind the gateway's first row it may be fetched anew
+    // rows after the gateway's first can be fetched again
     if (BigInt(segment.to) > gatewayFrom)
       return BigInt(segment.from) < gatewayFrom && !parts.some(({ to }) => BigInt(to) >= gatewayFrom);
     return parts.reduce((sum, { rows }) => sum + rows, 0) < segment.rows;
@@ -309,7 +309,7 @@ function missingAhead(
   return former?.proven?.segments.filter((segment) => segment.rows > 0 && isMissing(segment)) ?? [];
 }
 
-/** Segments held, and those of the latest attempt that count no more, for they are lost or doubted: rows came with them. */
+/** Held segments, and those of the latest attempt that are lost or doubted: rows came with them all the same. */
 function segmentsEver({ former, held }: Pick<PlanInput, "former" | "held">): readonly Segment[] {
   return [...held.segments, ...(former?.attempt.holding?.segments ?? [])];
 }
@@ -322,9 +322,9 @@ function provenRows(former: TableManifest | undefined): number {
 function goesOn(): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    "the run goes on, and its pages by number, which no end of a time window closes, would move meanwhile",
+    "the run has not ended, and its numbered pages, which have no end time, would shift as rows arrive",
     {
-      hint: "Archive the run once it has ended; --finished takes such runs alone. If the gateway takes both time bounds, name them in the profile's parameters, as from and to.",
+      hint: "Archive the run once it has ended; --finished archives only such runs. If the gateway accepts both time bounds, name them in the profile's parameters, as from and to.",
     },
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Whether a list of so many entries may end where a limit cut it: 20, 25, 50, 100, 200, 250, 500 and so on, and powers
- * of two from 64 on, as limits are.
+ * Whether a list with this many entries may have been cut by a limit: usual limits are 20, 25, 50, 100, 200, 250, 500 and
+ * so on, and powers of two from 64 up.
  */
 export function isRoundNumber(entries: number): boolean {
   if (entries < 20) return false;

@@ -5,8 +5,8 @@ import type { HistorySource } from "../../model/source.ts";
 import { floorDivide, int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 
 /**
- * Where the seq of rows comes from: the gateway's own, or numbers given here to the rows of one timestamp, in the order of
- * their lines' bytes or in that of their arrival.
+ * Where a row's seq comes from: the gateway's own, or numbers given here to rows with the same timestamp, in the order of
+ * their lines' bytes or of their arrival.
  */
 export type SeqNumbers = "given" | "bytes" | "arrival";
 
@@ -14,11 +14,11 @@ export type SeqNumbers = "given" | "bytes" | "arrival";
 export interface Route {
   readonly numbers: SeqNumbers;
   /**
-   * Bounds to ask with. Without `from` the table comes whole each time, and nothing can be asked for behind what came: then
-   * `to` is not sent either.
+   * Bounds to ask with. Without `from` the table comes whole each time, and an answer cannot be continued: then `to` is not
+   * sent either.
    */
   readonly bounds: { readonly from: boolean; readonly to: boolean };
-  /** Nanoseconds of the unit in which bounds are written: rows of one cannot be asked for apart. */
+  /** Nanoseconds of the unit in which bounds are written: rows within one unit cannot be requested separately. */
   readonly stepNs: bigint;
   readonly order: RouteTraits["order"];
   readonly pages: RouteTraits["pages"];
@@ -26,7 +26,7 @@ export interface Route {
   readonly filters: readonly FilterName[];
 }
 
-/** A table's route as its source says that it is; as the contract has it where the source says nothing. */
+/** A table's route as its source describes it, or that of the contract if the source says nothing. */
 export function routeOf(source: Pick<HistorySource, "traits">, table: Table): Route {
   const traits = source.traits?.(table.name);
   if (traits === undefined) {
@@ -42,7 +42,7 @@ export function routeOf(source: Pick<HistorySource, "traits">, table: Table): Ro
   }
   const { map, bounds, order, pages, takesLimit } = traits;
   const filters = table.filters.filter((name) => traits.filters.includes(name));
-  // newest first, a cap takes the oldest rows away: without `to` these cannot be asked for
+  // newest first, a cap cuts off the oldest rows, which cannot be requested without `to`
   const isWhole = !bounds.from || (order === "descending" && !bounds.to);
   return {
     numbers: map !== undefined && hasDerivedSeq(map) ? map.ties : "given",
@@ -53,8 +53,8 @@ export function routeOf(source: Pick<HistorySource, "traits">, table: Table): Ro
 }
 
 /**
- * Bounds as they are sent: those that the route takes, where they are any, for the ends of the int64 range are no bounds.
- * What an answer has beyond one that is not sent is left out here.
+ * The bounds to send: only those the route takes, and the ends of the int64 range mean no bound. Rows beyond a bound that
+ * is not sent are left out here.
  */
 export function asked({ bounds }: Pick<Route, "bounds">, from: Nanoseconds, to: Nanoseconds) {
   return {
@@ -64,8 +64,8 @@ export function asked({ bounds }: Pick<Route, "bounds">, from: Nanoseconds, to: 
 }
 
 /**
- * True where rows can be asked for only once the run has ended: they come in pages that move when rows come, and nothing
- * but the run's end closes what is asked for.
+ * True if rows can be requested only once the run has ended: numbered pages shift as rows arrive, and without `to` only the
+ * run's end stops that.
  */
 export function needsEnd({ pages, bounds }: Pick<Route, "pages" | "bounds">): boolean {
   return pages === "number" && !bounds.to;

@@ -4,7 +4,7 @@ import { lineHash } from "../../row/row-hash.ts";
 import { comparableLine } from "../../row/same-line.ts";
 import type { Window } from "./held-window.ts";
 
-/** So many rows that an answer brought, and what tells the first and the last of them from others of their instants. */
+/** The rows of an answer: their number, and what tells the first and the last from others with the same timestamp. */
 export interface Came extends Window {
   readonly rows: number;
   readonly firstKey?: string | undefined;
@@ -12,8 +12,8 @@ export interface Came extends Window {
 }
 
 /**
- * What tells a row from others of its instant: its seq, which it keeps when it is corrected, or its row hash where rows come
- * without one. Undefined for a line that has no seq although rows have.
+ * Tells a row from others with the same timestamp: by its seq, which a corrected row keeps, or by its row hash if rows come
+ * without seq. Undefined for a line that lacks the seq it should have.
  */
 export function rowKey(table: Table, hasSeq: boolean, line: string): string | undefined {
   if (!hasSeq) return lineHash(comparableLine(table, withoutSeq(line))).toString();
@@ -30,7 +30,7 @@ function seqOf(line: string): string | undefined {
   }
 }
 
-/** A line without the seq that it has only here. */
+/** A line without the seq that it was given here. */
 export function withoutSeq(line: string): string {
   return line.replace(/"seq":"\d*"/, '"seq":"0"');
 }

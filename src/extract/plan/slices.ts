@@ -9,20 +9,20 @@ import type { Window } from "./held-window.ts";
 /** What to fetch of a table. */
 export interface SlicePlan {
   readonly grain: Grain;
-  /** What is not held, in order and disjoint. */
+  /** Windows that are not held, in order and disjoint. */
   readonly gaps: readonly Window[];
-  /** All that the table spans, and the rows in it. */
+  /** The table's whole time span, and the rows in it. */
   readonly span: Window;
   readonly spanRows: number;
   /** The end of the grid, after the last known row; everything later is one slice. */
   readonly rowsTo: Nanoseconds;
-  /** Distance of the grid at which slices are cut, counted from the beginning of the span; at least 1. */
+  /** Step of the grid at which slices are cut, counted from the start of the span; at least 1. */
   readonly stepNs: Nanoseconds;
 }
 
 /**
- * The slices to fetch, one by one as they are asked for: the gaps, cut at buckets and at a grid that depends on the span
- * alone, so that an interrupted job cuts where an undisturbed one does.
+ * The slices to fetch, generated on demand: the gaps, cut at buckets and at a grid that depends only on the span, so an
+ * interrupted job cuts where an undisturbed one does.
  */
 export function* slicesOf(run: AskedRun, table: Table, plan: SlicePlan): Generator<Slice> {
   const { grain, gaps, span, stepNs, rowsTo } = plan;
@@ -38,18 +38,15 @@ export function* slicesOf(run: AskedRun, table: Table, plan: SlicePlan): Generat
   }
 }
 
-/**
- * A slice with the rows that the gateway counts in it, where it counts; null where there are none, and nothing is to be
- * fetched.
- */
+/** A slice with the gateway's row count, if it counts; null if there are no rows to fetch. */
 export async function countSlice(slice: Slice, countRows: CountRows | undefined): Promise<Slice | null> {
-  // facts with times but without rows are contradictory: then the rows are requested
+  // facts with times but without rows are contradictory, so the rows are requested
   if (slice.expected !== undefined) return slice;
   const expected = await countRows?.(slice.from, slice.to);
   return expected === 0 ? null : { ...slice, expected };
 }
 
-/** True when something is to be fetched of the bucket that an instant falls into. */
+/** True if anything is to be fetched in the bucket of an instant. */
 export function isBucketToFetch({ grain, gaps }: SlicePlan, ts: Nanoseconds): boolean {
   const { from, to } = bucketAt(grain, ts);
   return gaps.some((gap) => (to === undefined || gap.from < to) && (from === undefined || gap.to > from));

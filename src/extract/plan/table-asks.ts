@@ -18,47 +18,46 @@ import type { Window } from "./held-window.ts";
 import { asked, behindStep, type Route, routeOf } from "./route.ts";
 import { type Came, rowKey } from "./row-key.ts";
 
-/** Small questions about one table of one run: whom they are put to, and how they are asked again. */
+/** What small requests about one table of a run need: the source, and how to retry. */
 export interface TableAsks {
   readonly source: HistorySource;
   readonly run: AskedRun;
   readonly table: Table;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
-  /** Hears which rows an answer brought, of whichever table it asked for, from the first one's time to the last one's. */
+  /** Called with the rows that an answer brought, for any table, from the first one's time to the last one's. */
   readonly onCame?: ((asks: TableAsks, came: Came) => void) | undefined;
 }
 
-/** Answers small enough to be requested again when truncated. */
+/** For an answer small enough to be requested again if it is cut off. */
 export function askSmall<T>({ retry, signal }: TableAsks, ask: () => Promise<T>): Promise<T> {
   return withRetries(ask, retry, signal);
 }
 
-/** How a source refuses a limit, a filter or bounds. */
+/** Whether a source refused a limit, a filter or bounds. */
 export function isRefusal(error: unknown): boolean {
   if (!(error instanceof RunvaultError)) return false;
   return error.status === 400 || error.code === "invalid_argument" || error.code === "limit_exceeded";
 }
 
-/** A gateway that refuses less than a day at once refuses anything. */
+/** A gateway that refuses a day at once refuses anything. */
 export const shortestRefusedNs = 86_400_000_000_000n;
 
-/** The first row of a window; `ts` is undefined for a line that tells no time. */
+/** The first row of a window; `ts` is undefined for a line without a time. */
 export interface ProbedRow {
   readonly ts: Nanoseconds | undefined;
   readonly line: string;
 }
 
 /**
- * Asks for one row of a window: its first, or undefined where the source gives none. Where it takes no such limit, for all
- * of them, of which no more than the first is read; where it takes no such bounds, up to the first that lies in the window.
- * Throws what the source throws, and `history_identity_conflict` where the row is another run's or lies outside of bounds
- * that were asked for.
+ * Asks for the first row of a window; undefined if the source sends none. If the source takes no limit, it asks for all
+ * rows and reads only the first; if it takes no bounds, it reads up to the first row in the window. Throws what the source
+ * throws, and `history_identity_conflict` if the row belongs to another run or lies outside the bounds asked for.
  */
 export async function probe(asks: TableAsks, window: Window): Promise<ProbedRow | undefined> {
   const { from, to } = window;
   const found = await probeAsAsked(asks, window);
-  // rows ahead of a bound that cannot be written come, too, and are left out: a cap may have left nothing behind them
+  // a bound rounded to a coarser unit brings earlier rows too, which are left out: a cap may have cut off the later ones
   const next = from > int64Min ? behindStep(routeOf(asks.source, asks.table), from - 1n) : from;
   return found ?? (next > from && next < to ? await probeAsAsked(asks, { from: next, to }) : undefined);
 }
@@ -99,7 +98,7 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
   });
 }
 
-/** Why a source gave a row outside of bounds, asked as far as it answers. */
+/** Why a source sent a row outside the bounds, by further requests as far as it answers them. */
 export async function whyOutside(asks: TableAsks, outside: OutsideBounds): Promise<WhyOutside> {
   const { run, table, source, signal } = asks;
   const route = routeOf(source, table);
@@ -141,15 +140,15 @@ function notAsAsked({ from, to }: Window, line: string, why?: WhyOutside): Runva
     `asked for one row in [${from}, ${to}), the gateway sent ${rowText(line)}`,
     {
       hint:
-        "The gateway does not answer what it is asked: where a profile says how bounds are written (`times`), hold it " +
-        "against the gateway by `runvault profile check`; else report it to the operator. Nothing of this table is proven.",
+        "The gateway's answer does not fit the request. If a profile says how bounds are written (`times`), compare it " +
+        "with the gateway by `runvault profile check`; otherwise tell the gateway's operator. Nothing of this table is proven.",
     },
   );
 }
 
 /**
- * The lines of an answer as they come, blank ones left out, up to so many bytes in all, the last one as far as it came.
- * Throws `line_too_long`, and `malformed_row` where blank lines have no end.
+ * The lines of an answer as they arrive, without blank ones, up to `mostBytes` in all; the last may be cut off. Throws
+ * `line_too_long`, and `malformed_row` for endless blank lines.
  */
 export async function* linesIn(
   answer: AsyncIterable<Uint8Array>,
@@ -191,16 +190,16 @@ function isBlank(line: Uint8Array): boolean {
   return line.every((byte) => byte === 32 || byte === 9 || byte === 13);
 }
 
-/** The most of an answer that is held at once: the rows of two timestamps. */
+/** The most of an answer kept in memory: the rows of two timestamps. */
 const mostAnswerBytes = 2 * mostSegmentBytes;
-/** Rows of that answer at most: each is held as an object beside its bytes, and a row takes more than as many bytes. */
+/** The most rows of that answer: each is also kept as an object, and takes more than 128 bytes of text. */
 export const mostAnswerLines = mostAnswerBytes / 128;
-/** The least limit that is asked with: what brings fewer rows was not ended by it. */
+/** The smallest limit to ask with: an answer with fewer rows was not cut by it. */
 export const leastLimit = 100_000;
 
 /**
- * The window's rows, those with one value of a filter where one is given; undefined where the source does not take it,
- * and where they take more than 128 MiB, or are more than a million lines.
+ * The window's rows, only those that match `filters` if given; undefined if the source does not take these, or if the rows
+ * exceed 128 MiB or a million lines.
  */
 export async function rowsWithin(
   asks: TableAsks,
@@ -214,15 +213,15 @@ export async function rowsWithin(
 /** Values of filters to ask with. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
-/** Rows of one answer, and what it came to. */
+/** Rows of one answer, and its size. */
 export interface AnswerWithin {
   readonly rows: (GroupRow | undefined)[];
   readonly size: AnswerSize;
-  /** Milliseconds from its first byte to its last; undefined where it came over no wire. */
+  /** Milliseconds from its first byte to its last; undefined if there is no wire. */
   readonly ms: number | undefined;
 }
 
-/** The same rows with what their answer came to. */
+/** The same rows with the size of their answer. */
 export async function answerWithin(
   asks: TableAsks,
   { from, to }: Window,
@@ -241,7 +240,7 @@ export async function answerWithin(
     signal,
   };
   const { bounds } = route;
-  // of a line that is no row nobody knows whether it lies in a window that was not asked for
+  // it is unknown whether a line that is not a row lies in a window that was not sent
   const isWithin = (row: GroupRow | undefined) =>
     row === undefined
       ? bounds.from
@@ -278,9 +277,9 @@ function tellCame(asks: TableAsks, { numbers }: Route, all: readonly (GroupRow |
 }
 
 /**
- * The window's lines page by page; undefined where the source has no such way, and where they are more than `mostBytes`.
- * When the listing is to pass the window, it goes on until it has a row behind it, and is undefined when there is none.
- * `pageRows` is the most rows of a page.
+ * The window's lines, fetched page by page; undefined if the source has no pages, or if they exceed `mostBytes`. With
+ * `isToPassWindow`, reading goes on to a row after the window, and the result is undefined if there is none. `pageRows` is
+ * the most rows of a page.
  */
 export async function pagesOf(
   asks: TableAsks,
@@ -326,7 +325,7 @@ export async function pagesOf(
 const lineEnd = Buffer.from("\n");
 
 const value = z.string().optional();
-/** The rows' and the run's resources' values for the filters. */
+/** Filter values as rows and a run's resources state them. */
 export const filterFields = {
   resource_key: value,
   symbol: value,
@@ -348,7 +347,7 @@ export interface GroupRow extends z.output<typeof given> {
   readonly line: Buffer;
 }
 
-/** The lines of a text as rows, undefined for a line that is none; undefined where there are more than so many lines. */
+/** The lines of a text as rows, with undefined for a line that is not one; undefined if there are more than `most` lines. */
 export async function rowsOf(
   text: Buffer,
   most: number,
@@ -392,7 +391,7 @@ export function timeOf(line: string): string | null {
   return time !== null && BigInt.asIntN(64, BigInt(time)) === BigInt(time) ? time : null;
 }
 
-/** The JSON value of some bytes; undefined where they are none. */
+/** The JSON value of some bytes; undefined if they are not JSON. */
 export function jsonOf(bytes: Uint8Array): unknown {
   try {
     return parseJson(Buffer.from(bytes).toString("utf8"));

@@ -58,28 +58,30 @@ import { mostBeginnings, TableArchiver } from "./table-archiver.ts";
 import { unchangedRun } from "./unchanged-run.ts";
 
 export interface ArchiveSettings {
-  /** Text a segment is cut at. 8 MiB: small enough for several in memory, large enough for zstd and for few files. */
+  /**
+   * Size at which a segment's text is cut. 8 MiB: small enough for several in memory, large enough for zstd and few files.
+   */
   readonly segmentBytes: number;
-  /** Rows of one slice, about. 500,000: some seconds of transfer, the most that a failure without progress costs. */
+  /** About how many rows a slice has. 500,000: a few seconds of transfer, the most that a failure without progress costs. */
   readonly sliceRows: number;
   /** Slices in flight. */
   readonly concurrency: number;
-  /** How long rows of a run that goes on may still arrive late and yet be waited for, in nanoseconds. */
+  /** How late rows of a run that has not ended may still arrive, in nanoseconds. */
   readonly settleNs: bigint;
-  /** How long facts that do not agree with a finished run's rows are given to catch up; no longer than `settleNs`. */
+  /** How long facts that disagree with a finished run's rows get to catch up; at most `settleNs`. */
   readonly factsPauseNs: bigint;
-  /** Calls a table UNVERIFIED whose proof is weaker than this. */
+  /** A table with a weaker proof than this is UNVERIFIED. */
   readonly require: RequiredProof;
   readonly acceptShrink: boolean;
-  /** Takes tables for proven without the rows set aside. */
+  /** Accepts tables as proven without the rows set aside. */
   readonly acceptQuarantine: boolean;
-  /** Whether the rows of a run that turned final are streamed once more, or its counts are trusted. */
+  /** Whether to stream the rows of a run that has become final once more, or to trust its counts. */
   readonly finalPass: "rows" | "counts";
-  /** The operator's word that a source at another address is the one that the run was archived from. */
+  /** The operator says that the source has moved: the run was archived from it at another address. */
   readonly sourceMoved: boolean;
-  /** Takes the proven part of a run that its source no longer knows for all there is. */
+  /** Accepts the proven part of a run that its source no longer knows as all there is. */
   readonly close: boolean;
-  /** Streams rows once more that were last checked before this instant, where nothing else would; null: never. */
+  /** Streams rows again that were last checked before this instant, if nothing else would; null: never. */
   readonly recheckBefore: Nanoseconds | null;
   /** Puts the row hash of every table into its certificate. */
   readonly fingerprint: boolean;
@@ -107,36 +109,36 @@ export const defaultSettings: ArchiveSettings = {
 
 export interface ArchiveJob {
   readonly source: HistorySource;
-  /** What the source says of its runs, for a caller with several jobs. Default: asked for by this job alone. */
+  /** The source's lists of runs, for a caller with several jobs. Default: requested for this job alone. */
   readonly lists?: RunLists;
   readonly archive: Archive;
   readonly run: RunRef;
   /** All tables unless given. */
   readonly tables?: readonly TableName[];
   readonly settings?: Partial<ArchiveSettings>;
-  /** Leaves a run alone that its list and its manifest call unchanged, whatever became of its links and files' sizes. */
+  /** Leaves a run alone if its list and manifest show no change, without checking links and file sizes. */
   readonly isManifestEnough?: boolean;
   readonly clock: () => Nanoseconds;
-  /** For answers that are cut; the source has its own for those that do not begin. */
+  /** For answers that are cut off; the source has its own for those that never begin. */
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
   /**
-   * Asks for an orderly end: fetching stops, and what came stays for the next job; what is being converted is, and a run
-   * whose rows are all here goes on to its commit. Its reason is thrown where the run ends by it.
+   * Asks for an orderly end: fetching stops, fetched rows stay for the next job, conversions in progress are finished, and
+   * a run whose rows are all here is still committed. Its reason is thrown if it ends the run.
    */
   readonly windDown?: AbortSignal | undefined;
   /** Version of this program, for the manifest. */
   readonly tool: string;
-  /** What converts, for a caller with several jobs. Default: one for this job. */
+  /** The DuckDB that converts, for a caller with several jobs. Default: one for this job. */
   readonly duckdb?: JobDuckDB;
-  /** What it shares with other jobs that are under way. Default: it is alone. */
+  /** What it shares with other jobs in progress. Default: nothing. */
   readonly among?: PlaceAmongJobs;
-  /** What was seen of the source, for a caller with several jobs on one. Default: what the archive remembers of it. */
+  /** Observations of the source, for a caller with several jobs. Default: what the archive remembers. */
   readonly seen?: SeenSource;
-  /** Waits; a test need not. Default: the system's timer. */
+  /** How to wait; tests replace it. Default: the system's timer. */
   readonly wait?: (ns: bigint, signal: AbortSignal) => Promise<void>;
   readonly step?: Step;
-  /** Rows of a table that will pass in all: where a full scan comes first, its rows as well as those fetched. */
+  /** How many rows of a table will pass in all: those of a full scan, if one comes first, and those fetched. */
   readonly onPlan?: (table: Table, rows: number | undefined) => void;
   /** Rows as they pass. */
   readonly onRows?: (table: Table, rows: number, bytes: number) => void;
@@ -151,7 +153,7 @@ export interface RunOutcome {
   readonly resumedSegments: number;
   /** How long each step took. */
   readonly steps: StepTimes;
-  /** Columns that stopped their tables, with types that would not have. */
+  /** Columns too narrow for their values, with types that would fit. */
   readonly tooNarrow: readonly WiderColumn[];
   readonly rows: number;
   readonly bytes: number;
@@ -161,7 +163,7 @@ export interface RunOutcome {
 
 /**
  * Archives one run: plan, fetch, convert, certify, commit. Running it again after any interruption finishes the work
- * without fetching what is safe. A table that fails keeps what the archive holds of it; the others are committed.
+ * without fetching stored rows again. A table that fails keeps what the archive holds of it; the others are committed.
  */
 export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   const evidence = new RunEvidence();
@@ -186,7 +188,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   const stop = new AbortController();
   const signal = AbortSignal.any([job.signal, stop.signal]);
   const { windDown } = job;
-  /** For everything before the last row. */
+  /** The signal for all work up to the last row. */
   const fetching = windDown === undefined ? signal : AbortSignal.any([signal, windDown]);
   let retries = 0;
   let rows = 0;
@@ -222,9 +224,9 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     ...{ source, archive, run, isMoved: settings.sourceMoved, retry: job.retry },
     signal: fetching,
   };
-  /** Some of its rows are others than those archived. */
+  /** Whether some of its rows differ from those archived. */
   let isChanged = false;
-  /** Whether the run is the one that is archived; if not, that is recorded, and nothing else done. */
+  /** Null if the run is the archived one; if not, that is recorded, nothing else is done, and this is the outcome. */
   const isOther = async (isToFetch: boolean): Promise<RunOutcome | null> => {
     if (committed === null) return null;
     try {
@@ -265,7 +267,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetched or made again`);
   const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
   const outlook = await lookAhead(facts, run, committed, settledBefore(), seen, { signal, fetching });
-  // the source answers, and to this job as it should
+  // the source answers this job as it should
   job.among?.openLanes();
   const { until, isUnmarked } = outlook;
   const held = {
@@ -295,8 +297,8 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   };
   if (isUnmarked && run.final && run.ended !== undefined) {
     const left = run.ended + settings.settleNs - (source.now?.() ?? clock());
-    // a clock that is behind, or an end that is still to come, is no reason to wait for longer
-    await wait(left < settings.settleNs ? left : settings.settleNs, "the run ended only just now");
+    // a slow clock, or an end in the future, must not prolong the wait
+    await wait(left < settings.settleNs ? left : settings.settleNs, "the run has only just ended");
   }
   step("planned");
 
@@ -372,14 +374,14 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   };
   const jobs = open.map((table) => new TableArchiver(table, context, outlook.countRows(table)));
 
-  /** One step of all tables side by side; what concerns the whole run stops them all. */
+  /** Runs one step of all tables side by side; an error that concerns the whole run stops them all. */
   const together = async (action: (table: TableArchiver) => Promise<void>) => {
     const outcomes = await Promise.allSettled(
       jobs.map(async (table) => {
         try {
           await table.attempt(() => action(table));
         } catch (error) {
-          // an orderly end lets the others finish what they convert
+          // an orderly end lets the others finish their conversions
           if (windDown?.aborted !== true) stop.abort(error);
           throw error;
         }
@@ -405,16 +407,16 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   let left = jobs.length;
   const onFetched = () => {
     left--;
-    // what is left to do of a small run is waited for with that of others; a large one fills the machine by itself
+    // the rest of a small run's work waits to be done with that of others; a large run keeps the machine busy by itself
     if (left === 0 && rows < smallRows) job.among?.leaveLane();
   };
   await together((table) => table.fetch(onFetched));
   watch.end("fetch");
-  // where the source's other way says after the rows what the first said ahead of them, both are asked in one question
+  // if the other transport says after the rows what the first said before them, one request has compared both
   const agreed =
     run.final && outlook.facts !== null ? await sameByOtherWay(facts, run, outlook.facts, signal) : null;
   let latest = agreed ?? (await outlook.factsNow());
-  /** Facts up to the horizon, which may have fallen back. */
+  /** Facts up to the horizon, which may have moved back. */
   const factsWithin = () =>
     context.until === until ? outlook.factsNow() : facts.facts(run, { to: context.until }, signal);
   const reconcile = async (rounds: number) => {
@@ -430,7 +432,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     }
   };
   await reconcile(2);
-  // asked again, so that a version that moved meanwhile is seen, and the documents are of what was fetched
+  // asked again to notice a version that has changed meanwhile, and to get documents that match the rows
   let now = await describedAgain(lists, run, warnings, signal);
   for (let round = 0; run.final && now.storageVersion !== version; round++) {
     if (round === 2) {
@@ -440,7 +442,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     job.onNote?.("the run's storage version changed meanwhile: its rows are streamed again and compared");
     version = now.storageVersion;
     let more = false;
-    // what is dropped came under the version before, and what comes now under this one
+    // dropped rows came under the earlier version, new ones come under this one
     evidence.isOf(settledVersion(now), false);
     await together((table) => table.streamAgain(latest));
     evidence.isOf(settledVersion(now));
@@ -448,7 +450,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
       if (await table.planStreamed(latest)) more = true;
     });
     if (more) await together((table) => table.fetch());
-    // new rows may have come that the held ones cannot show
+    // comparing the held rows does not show new ones
     latest = await outlook.factsNow();
     await reconcile(2);
     now = await describedAgain(lists, run, warnings, signal);
@@ -476,10 +478,10 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     },
     onNote: job.onNote ?? (() => {}),
   };
-  // the document that is kept of a run that goes on counts rows as well: none may be more than what is proven
+  // the facts document kept for a run that has not ended counts rows as well: no more than are proven
   const whole = run.final || latest === null ? null : await facts.facts(run, {}, signal);
   latest = await lookAgain(looks, latest);
-  /** Shows that no rows lie outside of those here; again, a few times, where the gateway drops rows meanwhile. */
+  /** Proves that no rows lie outside those here; repeats it a few times if the gateway drops rows meanwhile. */
   const proveFilled = async (left = mostBeginnings): Promise<void> => {
     await together((table) => table.proveFilled(latest));
     let isLater = false;
@@ -490,7 +492,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     latest = await lookAgain(looks, await settle());
     await proveFilled(left - 1);
   };
-  // shows rows that are not counted as well
+  // this also finds rows that are not counted
   if (run.final) await proveFilled();
   const warn = (text: string) => {
     if (!warnings.includes(text)) warnings.push(text);
@@ -500,7 +502,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     const bounds = context.until === undefined ? {} : { to: context.until };
     return differingTables(facts, run, bounds, latest, warn, signal);
   };
-  // of a run that goes on not before its horizon is where both can agree
+  // before a run has ended, only once the horizon is where both can agree
   let differing = run.final ? await differingNow() : undefined;
   if (differing !== undefined && (differing.size > 0 || jobs.some((table) => table.mayAgreeLater(latest)))) {
     const { settleNs, factsPauseNs } = settings;
@@ -518,7 +520,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     await reconcile(1);
     differing = await differingNow();
   }
-  /** Moves the horizon of a run that goes on back to where counts agree with rows. True where there is such a place. */
+  /** Moves the horizon of a run that has not ended back to where counts and rows agree. True if there is such an instant. */
   const fallBack = async (agreedUntil: (table: TableArchiver) => Promise<Nanoseconds | undefined>) => {
     const agreed: Nanoseconds[] = [];
     await together(async (table) => {
@@ -545,10 +547,10 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   if (doubted.length > 0 && (await fallBack(agreedWithOthers))) differing = await differingNow();
   for (const table of jobs) table.contradict(differing.get(table.table.name));
   await proveFilled();
-  // what these have shown is what a table without rows is held against
+  // a table without rows is judged by what these have shown
   let summary: Promise<Uint8Array | null> | undefined;
   const summaryOnce = () => {
-    // what described the run was asked for again once the rows were here
+    // describing the run again may have brought it
     summary ??= (now === run ? source : lists).document(run, "summary", signal);
     return summary;
   };
@@ -626,25 +628,25 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   return { manifest, changed: true, resumedSegments, steps: watch.times, tooNarrow, rows, bytes, warnings };
 }
 
-/** How often in a row a version must be told before rows may rightly be others than those that came under another. */
+/** How many times in a row a version must be reported before rows may rightly differ from those under another. */
 const descriptions = 6;
 
-/** Fewer rows than this convert in less time than a second thread takes to be of use. */
+/** Fewer rows than this are converted before a second thread would help. */
 const smallRows = 300_000;
 
 function isSmall(facts: StorageFacts | null): boolean {
   return facts !== null && [...facts.values()].reduce((sum, { rows }) => sum + rows, 0n) < BigInt(smallRows);
 }
 
-/** Which work of an interrupted job may be gone on with: all, or what is no older than rows may arrive late. */
+/** Which work of an interrupted job may be continued: all, or only what was stored within `settleNs`. */
 export function trustedWork({ isUnmarked }: RunHorizon, { settleNs }: Pick<ArchiveSettings, "settleNs">) {
   return isUnmarked ? { notedSinceMs: Date.now() - Number(settleNs / 1_000_000n) } : {};
 }
 
 /**
- * A run that its source does not know any more stays as it was proven. That is recorded where more of it was to come, an
- * attempt went wrong before, or the operator closes it. Throws the source's own error where nothing of it is archived, and
- * `archive_damaged` where files are lost that nothing here can make anew.
+ * A run that its source no longer knows stays as it was proven. That is recorded if more rows were expected, an earlier
+ * attempt failed, or the operator closes the run. Throws the source's own error if nothing of the run is archived, and
+ * `archive_damaged` if lost files cannot be rebuilt from what is here.
  */
 async function keepGoneRun(
   job: ArchiveJob,
@@ -664,8 +666,8 @@ async function keepGoneRun(
   const isClosed = committed.closedAt !== null || job.settings?.close === true;
   const names = wanted.map(({ name }) => name);
   const hint = isClosed
-    ? "The run is closed. `--allow-incomplete` shows the rows that arrived of these tables."
-    : "Check the gateway's retention; if no more rows will come, `archive --close` takes what is proven as all there is.";
+    ? "The run is closed. `--allow-incomplete` shows the rows of these tables that arrived."
+    : "Check the gateway's retention; if no more rows will come, `archive --close` accepts what is proven as all there is.";
   const lacks = isClosed ? "nothing is proven of the table" : "the archive does not hold all of it";
   const gone = new RunvaultError("incomplete", `${error.message}, and ${lacks}`, { hint });
   const exactTypes = typesNow(archive);
@@ -683,8 +685,8 @@ async function keepGoneRun(
 }
 
 /**
- * The run as its source describes it now. Where it cannot say, it is taken to be as it was, with a warning: the rows were
- * proven without. Throws where the run is not there any more.
+ * The run as its source describes it now. If the source cannot say, the earlier description stands, with a warning: the
+ * rows were proven without it. Throws if the source no longer has the run.
  */
 async function describedAgain(
   lists: RunLists,
@@ -728,9 +730,9 @@ function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly stri
 }
 
 /**
- * The run's documents; those in `known` were asked for already. One that the gateway refuses, or that readers of JSON
- * would not take, stays as it is held, with a warning: rows are proven without.
- * A run that is not there any more is an error.
+ * The run's documents; those in `known` were requested already. A document that the gateway refuses, or that JSON readers
+ * would reject, stays as it is held, with a warning: the rows are proven without it. If the source no longer has the run,
+ * that is an error.
  */
 async function fetchDocuments(
   source: HistorySource,
@@ -751,7 +753,7 @@ async function fetchDocuments(
     }
     let bytes: Uint8Array | null;
     try {
-      // what describes the run was asked for again once the rows were here
+      // the run was described again once its rows were here
       if (kind === "instance" || (kind === "run" && isDescribed))
         bytes = await lists.document(run, kind, signal);
       else if (kind === "summary") bytes = await known.summary();

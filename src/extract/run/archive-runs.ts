@@ -37,9 +37,9 @@ export interface ArchivedRun extends RunRef {
   /** Requests repeated for this run, by the job and by the gateway's client. */
   readonly retries: number;
   readonly error: RunvaultError | null;
-  /** By table, one of the rows set aside, with the reason. */
+  /** By table, an example of the rows set aside, with the reason. */
   readonly setAside: Readonly<Partial<Record<string, SetAside>>>;
-  /** Where all of them are. */
+  /** The folder of all of them. */
   readonly quarantineDir: string | null;
 }
 
@@ -47,7 +47,7 @@ export type ArchiveEvent =
   | { readonly kind: "run"; readonly run: ArchivedRun }
   /** Findings about a run's description, reported after the run. */
   | { readonly kind: "findings"; readonly findings: readonly ListFinding[] }
-  /** A failure apart from the runs, which stops none of them. */
+  /** A failure unrelated to any run; the runs go on. */
   | { readonly kind: "error"; readonly error: RunvaultError };
 
 /** How to archive runs. */
@@ -60,19 +60,19 @@ export interface ArchiveRunsJob
   readonly settings: Partial<ArchiveSettings>;
   /** All tables unless given. */
   readonly tables?: readonly TableName[] | undefined;
-  /** Whether columns are widened where values do not fit. Default: in an archive that this job makes. */
+  /** Whether to widen columns that are too narrow for values. Default: only in an archive that this job creates. */
   readonly widen?: boolean | undefined;
   /** Tables that the operator says are empty. */
   readonly empty: readonly TableName[];
   readonly step: Step;
   readonly watcher: RunWatcher;
-  /** Runs that are fetched at a time. Default: one. */
+  /** How many runs are fetched at a time. Default: 1. */
   readonly parallelRuns?: number | undefined;
-  /** The longest time for fetching one run, in milliseconds, after which it is left for the next job. Default: no end. */
+  /** The longest time for fetching one run, in milliseconds, after which it is left for the next job. Default: no limit. */
   readonly perRunMs?: number | undefined;
 }
 
-/** Moments of a job after which something of it stays, however it ends. */
+/** Steps after which some of a job's work is kept, however it ends. */
 const keepingSteps: ReadonlySet<string> = new Set([
   "segment-journalled",
   "survey-journalled",
@@ -80,17 +80,16 @@ const keepingSteps: ReadonlySet<string> = new Set([
   "parquet-journalled",
 ]);
 
-/** Runs that are under way at most: the small ones among them wait for each other, and are then converted together. */
+/** The most runs in progress: the small ones wait for each other and are converted together. */
 const mostUnderWay = 64;
-/** Runs that wait for one list to show whether they changed meanwhile. */
+/** The most runs that wait for one list to show whether they have changed. */
 const runsPerList = 48;
-/** How long what is done together is waited for, in milliseconds: while others are still begun, and once none is. */
+/** How many milliseconds a group waits for more: while runs still begin, and once none does. */
 const pauses = { converting: 500, describing: 2_000, atTheEnd: 25 };
 
 /**
- * Archives the chosen runs, several at a time and begun in their order, and yields each once it is done. One that fails
- * does not keep the others from being archived, unless it is the job itself that cannot go on. Gives the runs that were
- * not tried.
+ * Archives the chosen runs, several at a time and begun in order, and yields each once it is done. A run that fails does
+ * not stop the others, unless the job as a whole cannot go on. Returns the runs that were not tried.
  */
 export async function* archiveRuns(
   { archive: found, known, lists, runs }: ChosenRuns,
@@ -110,7 +109,7 @@ export async function* archiveRuns(
   const shared: SharedByRuns = {
     ...{ archiveFor: archiveMaker(found, lists, job), lists, means },
     seen: new SeenSource(known ?? undefined, job.empty),
-    // nobody relies yet on the types of an archive that this job makes
+    // nobody relies yet on the types of an archive that this job creates
     widens: job.widen ?? found === null,
     widening: new SharedUse(),
     isAlone,
@@ -133,7 +132,7 @@ export async function* archiveRuns(
       describing?.hurry();
     },
   );
-  /** Whether the words were remembered, or could not be. */
+  /** Whether remembering the source's words was tried. */
   let hasWords = false;
   let begun: number;
   try {
@@ -143,7 +142,7 @@ export async function* archiveRuns(
       const { run, archive } = result;
       for (const error of result.errors) yield { kind: "error", error };
       yield { kind: "run", run };
-      // only of a source that answers as one
+      // only for a source that has answered properly
       if (run.outcome !== null && archive !== null && !hasWords) {
         hasWords = true;
         const error = await rememberWords(archive, job);
@@ -171,19 +170,19 @@ interface SharedByRuns {
   readonly seen: SeenSource;
   readonly means: JobsMeans;
   readonly widens: boolean;
-  /** A column is widened in all runs at once, while none is under way. */
+  /** A column is widened in all runs at once, while none is in progress. */
   readonly widening: SharedUse;
   readonly isAlone: boolean;
 }
 
-/** A finished run, with failures apart from it. */
+/** A finished run, with failures unrelated to it. */
 interface DoneRun {
   readonly run: ArchivedRun;
   readonly archive: Archive | null;
   readonly errors: readonly RunvaultError[];
 }
 
-/** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
+/** Opens the archive, or creates it for the first run that the gateway knows: a misspelt name leaves nothing behind. */
 function archiveMaker(found: Archive | null, lists: RunLists, job: ArchiveRunsJob) {
   const { folder, scratch, types = {}, step, signal } = job;
   const names = tablesWithExtra(job.budget.gateway, job.tables);
@@ -210,7 +209,7 @@ function archiveMaker(found: Archive | null, lists: RunLists, job: ArchiveRunsJo
       ...Object.entries(types),
       ...names.map((name) => [name, { ...types[name], ...extraTypes }] as const),
     ]);
-    // another run may have come first meanwhile
+    // another run may have created it meanwhile
     return await (made ?? make(openArchive(folder, { create: true, exactTypes, scratch, step })));
   };
 }
@@ -237,7 +236,7 @@ async function archiveOne(
       ...{ archive, errors },
       run: {
         ...{ instanceId, runId, outcome, seconds: seconds() },
-        // an unchanged run's manifest tells of the job that made it
+        // an unchanged run's manifest counts the retries of the job that made it
         retries: clientRetries() + (outcome.changed ? outcome.manifest.retries : 0),
         error: null,
         setAside: await setAsideOf(archive, outcome.manifest),
@@ -319,7 +318,7 @@ function timeLimit(ms: number | undefined): Disposable & { readonly signal: Abor
     controller.abort(
       new RunvaultError("incomplete", `the run was not fetched within ${durationText(ms)}`, {
         scope: "run",
-        hint: "What is here of it is kept: the next job goes on there. Give it more time with per_run.",
+        hint: "What was fetched is kept, and the next job continues from there. Raise per_run to give it more time.",
       }),
     );
   const timer = setTimeout(over, timerMs(ms));
@@ -330,7 +329,7 @@ function anyOf(one: AbortSignal | undefined, other: AbortSignal | undefined): Ab
   return one === undefined || other === undefined ? (one ?? other) : AbortSignal.any([one, other]);
 }
 
-/** Of each table that has rows set aside, one of them. */
+/** An example of the rows set aside, for each table that has any. */
 async function setAsideOf(archive: Archive, manifest: Manifest): Promise<ArchivedRun["setAside"]> {
   const examples: Record<string, SetAside> = {};
   for (const [name, table] of Object.entries(manifest.tables)) {
@@ -340,23 +339,23 @@ async function setAsideOf(archive: Archive, manifest: Manifest): Promise<Archive
   return examples;
 }
 
-/** What is odd about the description of a run that was named; nothing where its source does not know it any more. */
+/** Anything odd about the description of a named run; nothing if its source no longer knows it. */
 async function remarkOn(run: RunRef, lists: RunLists, signal: AbortSignal): Promise<ListFinding[]> {
   const note = (text: string) => [listNote(run.instanceId, [run.runId], `${run.runId}: ${text}`)];
   try {
     const { remark } = (await lists.look(run, signal)).standing;
     return remark === null ? [] : note(remark);
   } catch (thrown) {
-    // the run is archived: whatever stops the command is told with the next
+    // the run is archived: an error that stops the command is reported with the next one
     if (signal.aborted) return [];
     const { code, message } = RunvaultError.from(thrown);
     if (code === "run_not_found" || code === "instance_not_found") return [];
-    // the run's own job went by what there was before
+    // the run's own job used the earlier list
     return note(`could not be looked up in the run list again: ${message}`);
   }
 }
 
-/** Keeps the source's own words for a run that has ended, where they were given. The runs are archived all the same. */
+/** Remembers the source's own words for a run that has ended, if given. A failure does not affect the runs. */
 async function rememberWords(
   archive: Archive,
   { budget, finishedStatus }: ArchiveRunsJob,

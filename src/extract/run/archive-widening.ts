@@ -5,18 +5,18 @@ import { type RebuildWork, type RebuiltRun, rebuildRuns, wideningRebuild } from 
 import type { SharedUse } from "../together/shared-use.ts";
 import { type ArchiveJob, archiveRun, type RunOutcome } from "./archive-run.ts";
 
-/** Hears what a change of types does to the runs of the whole archive. */
+/** Receives what a change of types does to the runs of the whole archive. */
 export interface WideningWatcher {
   readonly note: (text: string) => void;
-  /** A run that could not be rebuilt, or what kept the change from being ended. */
+  /** A run that could not be rebuilt, or why the change could not be completed. */
   readonly failed: (error: NonNullable<RebuiltRun["error"]>) => void;
 }
 
 /**
- * Archives a run, and again for as long as values turn up that do not fit their columns, which are widened in the whole
- * archive in between, while no job has any run of it: once for nearly any data, for then they hold all that came, with room
- * for more. What came is here: it is converted again, not fetched. Where widening fails the run stays as it was committed.
- * Throws as `archiveRun` does.
+ * Archives a run, and repeats that as long as values do not fit their columns: these are widened in the whole archive in
+ * between, while no job works on any of its runs. One round is enough for nearly all data, because the new types hold all
+ * values that came, with room for more. Rows are converted again, not fetched again. If widening fails, the run stays as it
+ * was committed. Throws as `archiveRun` does.
  */
 export async function archiveWidening(
   job: ArchiveJob & Required<Pick<ArchiveJob, "step">>,
@@ -57,7 +57,7 @@ async function widen(
   try {
     work = await wideningRebuild(archive, wanted, step);
   } catch (error) {
-    // digits that values of other runs need: the table says what it lacks, and this why it cannot have it
+    // other runs' values need these digits: the table's error says what it lacks, this one why it cannot get it
     if (error instanceof RunvaultError && error.code === "invalid_argument") return [error];
     throw error;
   }

@@ -5,9 +5,9 @@ import { byteText } from "../../model/text/byte-text.ts";
 import { durationText } from "../../model/text/duration-text.ts";
 
 export interface BudgetOptions {
-  /** Longest time of the whole command, in milliseconds. Default: no end. */
+  /** Longest time for the whole command, in milliseconds. Default: no limit. */
   readonly maxTime?: number | undefined;
-  /** Most mebibytes of rows over the whole command, as text. Default: no end. */
+  /** Most mebibytes of row text for the whole command. Default: no limit. */
   readonly maxBytes?: number | undefined;
   /** The name of the byte limit. Default: `--max-bytes`. */
   readonly bytesName?: string | undefined;
@@ -17,7 +17,7 @@ export interface BudgetOptions {
 export interface Budget extends Disposable {
   /** Aborts once the budget is used up, with an `incomplete` error that concerns the job and names the option. */
   readonly signal: AbortSignal;
-  /** The gateway, whose rows count. */
+  /** The gateway; its rows count towards the budget. */
   readonly gateway: Gateway;
   /** Begins a run that has kept nothing yet. */
   begin(): BudgetedRun;
@@ -25,9 +25,9 @@ export interface Budget extends Disposable {
 
 /** A run of a command that has a budget. */
 export interface BudgetedRun {
-  /** Takes note that something of the run is kept, whatever comes. */
+  /** Records that some of the run's work is kept. */
   keep(): void;
-  /** The error that the run came to, with the advice that fits, where the budget is why it ended. */
+  /** The run's error; if the budget caused it, with the hint that fits. */
   explain(error: RunvaultError): RunvaultError;
 }
 
@@ -38,7 +38,7 @@ export function openBudget(
 ): Budget {
   const controller = new AbortController();
   const { signal } = controller;
-  /** Something of any run is kept. */
+  /** Some of any run's work is kept. */
   let wasKept = false;
   const spend = (message: string) =>
     controller.abort(new RunvaultError("incomplete", message, { scope: "job", hint: goOn }));
@@ -88,4 +88,4 @@ export function openBudget(
 
 const goOn = "Run the same command again: it continues from what is already fetched.";
 const tooLittle =
-  "Nothing could be kept: the budget ended before the first segment, or before a pass over a table that must not be interrupted. Give more with --max-time or --max-bytes.";
+  "Nothing could be kept: the budget ended before the first segment, or during a pass over a table that cannot be interrupted. Raise --max-time or --max-bytes.";

@@ -4,9 +4,9 @@ import { RunvaultError } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
 
 /**
- * Requires that no two rows of Parquet files of a table have the same seq: a row that came in two windows has other
- * neighbours in each, so the order of keys does not show it. Where seq is numbered here, in each timestamp from 0 on, no
- * two have the same in one timestamp. Throws `duplicate_row`.
+ * Throws `duplicate_row` if two rows in a table's Parquet files have the same seq: a row that came in two windows has
+ * different neighbours in each, so the order of keys does not show it. Where seq is numbered here, from 0 in each
+ * timestamp, it has to be unique within a timestamp.
  */
 export async function requireDistinctSeq(
   connection: DuckDBConnection,

@@ -2,7 +2,7 @@ import { isAmiss } from "../../archive/manifest/acceptance.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { errorCodes, exit, worstExit } from "../../model/error.ts";
 
-/** The exit status a committed run leads to: its tables' errors, and 4 where anything is neither proven nor accepted. */
+/** The exit status for a committed run: that of its tables' errors, and 4 if anything is neither proven nor accepted. */
 export function exitOfRun(
   manifest: Manifest,
   { tables: asked }: { readonly tables?: readonly string[] | undefined },

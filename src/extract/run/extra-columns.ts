@@ -7,7 +7,7 @@ import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { HistorySource } from "../../model/source.ts";
 import { finishWidening, startWidening } from "../rebuild/widen.ts";
 
-/** The tables whose rows come through a map that keeps the fields no column takes. */
+/** The tables whose row map keeps fields that fit no column. */
 export function tablesWithExtra(
   source: Pick<HistorySource, "traits">,
   wanted: readonly TableName[] = tableNames,
@@ -16,8 +16,8 @@ export function tablesWithExtra(
 }
 
 /**
- * Gives tables of an archive the column `extra`, of which it has no Parquet yet: then nothing has to be made anew. Gives the tables
- * that have Parquet without it, and so keep these fields in segments alone until `rebuild --extra`.
+ * Adds the column `extra` to those of these tables that have no Parquet yet, so nothing has to be rebuilt. Returns the
+ * others, which keep such fields only in segments until `rebuild --extra`.
  */
 export async function addExtraColumns(
   archive: Archive,
@@ -40,7 +40,7 @@ export async function addExtraColumns(
   return lacking.filter((name) => filled.has(name));
 }
 
-/** False where another job is under way, in the types of before. */
+/** False if another job is working with the earlier types. */
 async function tryAdding(
   archive: Archive,
   names: readonly TableName[],

@@ -15,7 +15,7 @@ import { heldWindows } from "../plan/held-window.ts";
 import { mostRows } from "./most-rows.ts";
 import type { RunContext } from "./run-context.ts";
 
-/** The rows of one table that are here, of this job and of those before, so that no attempt keeps fewer than there were. */
+/** A table's rows from this job and those before, so that no attempt keeps fewer than there were. */
 export class HeldRows {
   readonly #table: Table;
   readonly #context: Pick<RunContext, "journal">;
@@ -35,8 +35,8 @@ export class HeldRows {
   }
 
   /**
-   * The most rows of each window: of `own`, of `apart`, and of what was here when the job began, as far as it lies before
-   * `from`, or, with `isAnywhere`, wherever.
+   * The most rows for each window: from `own`, from `apart`, or from what was here when the job began, if that lies before
+   * `from` or `isAnywhere` is set.
    */
   async withFormer(
     own: readonly Segment[],
@@ -59,7 +59,7 @@ export class HeldRows {
     return windows.reduce((all, more) => mostRows(all, more)).flatMap(({ segments }) => segments);
   }
 
-  /** These segments with their Parquet, under a certificate of so many rows that is as that of `own` otherwise. */
+  /** These segments with their Parquet, under the certificate of `own` with the number of their rows. */
   async heldAs(segments: readonly Segment[], own: Holding & { readonly state?: string }): Promise<Holding> {
     const { held } = this.#context.journal;
     const made: NonNullable<ReturnType<typeof held.converted>>[] = [];
@@ -83,11 +83,11 @@ export class HeldRows {
     return { ...rest, certificate, segments: [...segments], parquet, quarantine, drift };
   }
 
-  /** What of a segment lies before an instant and from it on, each written as one of its own. */
+  /** Writes the rows of a segment before an instant, and those from it on, as segments. */
   async partsOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
     const { journal } = this.#context;
     const made: Segment[] = [];
-    // a part that was proven since is what its own parts are of
+    // parts of a part that was itself proven since belong to that part
     const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
     const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
     for (const { draft, text } of splitSegment(segment, await journal.textOf(segment), at)) {
@@ -103,7 +103,7 @@ export class HeldRows {
     return parts.filter(({ to }) => BigInt(to) <= at);
   }
 
-  /** Those of the files that are not lost: nothing can be held against the others, or made of them. */
+  /** The files that are not lost: the others cannot be compared or converted. */
   async whole<F extends ParquetFile | Segment>(files: readonly F[]): Promise<F[]> {
     const found: F[] = [];
     for (const file of files) {
@@ -117,7 +117,7 @@ export class HeldRows {
     return found;
   }
 
-  /** Rows set aside, of segments that are held and of those that were. */
+  /** Rows set aside, from segments held now and before. */
   #allAside(): QuarantineFile[] {
     const { quarantine } = this.#context.journal.held.of(this.#table.name);
     const former = latestView(this.#former)?.quarantine ?? [];
@@ -126,7 +126,7 @@ export class HeldRows {
   }
 }
 
-/** Readers of what is not proven do without what cannot be converted. */
+/** Ignores a table's errors: unproven rows that cannot be converted are left out. */
 export async function tolerating(convert: () => Promise<void>): Promise<void> {
   try {
     await convert();
@@ -143,7 +143,7 @@ export function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
   return quarantine.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-/** For sorting by the first row. */
+/** Compares by the first row. */
 export function inOrder(one: { readonly file: ParquetFile }, other: { readonly file: ParquetFile }): number {
   return Number(BigInt(one.file.first.ts) > BigInt(other.file.first.ts)) * 2 - 1;
 }

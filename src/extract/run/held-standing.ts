@@ -9,12 +9,12 @@ import { isSameBeginning } from "./same-beginning.ts";
 import { listedAcceptances } from "./standing-acceptances.ts";
 
 /**
- * What is known of an archived run by its list, its manifest and the names of its files alone. `current`: nothing is to be
- * done. `unvouched`: the same, but no version says that its rows are still those. `behind`: there is something to do.
+ * What is known about an archived run from its list, its manifest and its file names alone. `current`: there is nothing to
+ * do. `unvouched`: the same, but no version says that its rows are unchanged. `behind`: there is something to do.
  */
 export type HeldStanding = "current" | "unvouched" | "behind";
 
-/** How an archived run stands to what its source lists. */
+/** Compares an archived run with what its source lists. */
 export async function heldStanding(
   archive: Archive,
   committed: Manifest,
@@ -29,13 +29,13 @@ export async function heldStanding(
   const { started } = committed.run;
   const isKnown = started !== null && run.started !== undefined;
   if (isKnown && !isSameBeginning(BigInt(started), run.started)) return "behind";
-  // work of an interrupted job, or what a commit was killed behind
+  // work of an interrupted job, or left by a commit that was killed
   if ((await sizeOf(archive.layout.pendingDir(run))) !== null) return "behind";
   if (!(await isWhole(archive, committed, run))) return "behind";
   return isOfVersion === null || !isVouched ? "unvouched" : "current";
 }
 
-/** Whether each file that a manifest names is there, by its name. */
+/** Whether each file that a manifest names exists. */
 export async function isWhole(
   { layout, store }: Archive,
   committed: Manifest,

@@ -10,8 +10,8 @@ import { routeOf } from "../plan/route.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
- * Drops segments, whose rows came all the same: what comes in their place must not be less. `isAnyKind`: as many others may
- * come, for they change each time.
+ * Drops segments. Their rows did come, so what replaces them must not be less. `isAnyKind`: any rows may replace them,
+ * because they change each time.
  */
 export async function letGoSegments(
   table: Table,
@@ -23,7 +23,7 @@ export async function letGoSegments(
   await context.journal.dropSegments(table.name, segments);
 }
 
-/** Takes note of rows that came. Not of those that were proven, for `shrunk` guards them. */
+/** Records rows that came as evidence; not proven ones, which `shrunk` guards. */
 export async function learnSegments(
   table: Table,
   context: RunContext,
@@ -43,11 +43,11 @@ export async function learnSegments(
     const version = isFormer ? ofCommitted : evidence.versionHere;
     for (const segments of Map.groupBy(some, windowKey).values()) {
       const found = await readable(() => here.ofSegments(segments));
-      // where the rows cannot be read any more, their number is known
+      // even if the rows cannot be read any more, their number is known
       if (found === null) evidence.of(name).learn(evidenceOf(segments, version));
       for (const { from, to, distinct, first, last, firstKey, lastKey, hash } of found ?? []) {
         if (first === undefined || last === undefined) continue;
-        // as many others may come, where they are of any kind
+        // if they are of any kind, other keys may come
         const keys = isAnyKind ? {} : { firstKey, lastKey };
         evidence.of(name).learn({
           by: "brought",
@@ -69,7 +69,7 @@ function noEnds() {
   return { first: undefined, last: undefined };
 }
 
-/** What is read of files; null where they are damaged, which is told where they are needed. */
+/** Reads files; null if they are damaged, which is reported where they are needed. */
 async function readable<T>(read: () => Promise<T[]>): Promise<T[] | null> {
   try {
     return await read();

@@ -13,7 +13,7 @@ export interface Looks {
   readonly factsNow: () => Promise<StorageFacts | null>;
   /** Fetches the plan, compares it with newer facts, and returns these. */
   readonly settle: () => Promise<StorageFacts | null>;
-  /** True where six descriptions in a row tell a version that is new: then rows may rightly be others. */
+  /** True if six descriptions in a row report a new version: then rows may rightly differ. */
   readonly hasNewVersion: () => Promise<boolean>;
   readonly onNote: (text: string) => void;
 }
@@ -21,12 +21,12 @@ export interface Looks {
 /** How often a window is requested again before it counts as lacking rows. */
 const mostLooks = 5;
 
-/** Totals that are asked for before a table is proven for the first time: another node may count more. */
+/** How many totals are requested before a table is first proven: another node may count more. */
 const looksAhead = 3;
 
 /**
- * Asks again, each time on new connections, for what is less here than the gateway told or brought: a node may have
- * answered that lags behind the others. Gives the facts that were told last.
+ * Requests again, each time on new connections, what is less here than the gateway reported or sent: a node that lags
+ * behind the others may have answered. Returns the latest facts.
  */
 export async function lookAgain(looks: Looks, latest: StorageFacts | null): Promise<StorageFacts | null> {
   const { source, evidence, jobs, together, factsNow, settle, onNote } = looks;
@@ -55,7 +55,7 @@ export async function lookAgain(looks: Looks, latest: StorageFacts | null): Prom
     }
     if (look === mostLooks || (lacks.size === 0 && !jobs.some((table) => table.disagrees(facts))))
       return facts;
-    if (look === 0) onNote("less is here than the gateway told or brought: asking again on new connections");
+    if (look === 0) onNote("fewer rows here than the gateway reported or sent: trying new connections");
     source.reconnect?.();
     facts = await factsNow();
     await together(async (table) => {

@@ -13,8 +13,8 @@ type GoneJob = Omit<RebuildJob, "tables" | "upTo" | "onPlan" | "onRows"> & {
 };
 
 /**
- * Makes the lost Parquet of a run anew from its segments, where no source can give it: `gone` is what the source says.
- * True where it did. Throws `archive_damaged` where segments are not what was committed. Takes the run's lock.
+ * Rebuilds a run's lost Parquet from its segments when its source no longer has the run; `gone` is the source's error. True
+ * if it rebuilt any. Throws `archive_damaged` if segments are not what was committed. Takes the run's lock.
  */
 export async function mendGoneRun(
   job: GoneJob,
@@ -30,7 +30,7 @@ export async function mendGoneRun(
   );
   const more = { ...(duckdb === undefined ? {} : { duckdb }), ...(step === undefined ? {} : { step }) };
   const tables = wanted.map(({ name }) => name);
-  // a link in a folder's place has its own remedy
+  // a link in place of a folder has its own hint
   await requireRealFoldersOf(archive.layout, run);
   try {
     return (await rebuildRun({ archive, run, tables, upTo: null, clock, signal, tool, ...more })).changed;
@@ -41,7 +41,7 @@ export async function mendGoneRun(
   }
 }
 
-/** Throws `archive_damaged` where files of these tables are lost. */
+/** Throws `archive_damaged` if files of these tables are lost. */
 export async function requireWholeGone(
   archive: Archive,
   committed: Manifest,

@@ -1,8 +1,8 @@
 import { type HeldWindow, sumRows } from "../plan/held-window.ts";
 
 /**
- * The windows of two lists, each of which is disjoint and in order, as one such list: where windows overlap, those of the
- * list that has more rows there; of the first where both have as many.
+ * Merges two lists of windows, each disjoint and in order, into one. Where windows overlap, it takes those of the list with
+ * more rows there, or of the first if both have as many.
  */
 export function mostRows(one: readonly HeldWindow[], other: readonly HeldWindow[]): HeldWindow[] {
   const lists = [one, other].flatMap((windows) => windows.map((window) => ({ window, windows })));

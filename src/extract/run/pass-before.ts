@@ -3,15 +3,15 @@ import { contiguous, type HeldWindow, ofAboutRows, sumRows } from "../plan/held-
 import { probe } from "../plan/table-asks.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 
-/** A look that brings the very bytes explains nothing: of two nodes that print rows each in its own way, each answers half. */
+/** A look that brings the same bytes explains nothing: two nodes that print rows differently each answer half of them. */
 const mostLooks = 6;
-/** Above so many rows a look is many answers, and one of them soon comes printed otherwise. */
+/** Above this many rows a look takes many answers, so a different printing shows soon. */
 const fewRows = 1_000_000;
 
 /**
- * What there is instead of the rows of a pass whose bytes differ from those here. "printed otherwise": the source, asked
- * again, gives all rows that are here, and some of them with keys in another order, or `1.50` for `1.5`. "these": it
- * always gives the bytes that are here, each time on a new connection. "others": it gives other rows.
+ * Why the bytes of a pass differ from those here, by asking the source again, each time on a new connection. "printed
+ * otherwise": it sends the same rows, some with keys in another order, or `1.50` for `1.5`. "these": it always sends the
+ * bytes that are here. "others": it sends other rows.
  */
 export async function lookAtPassBefore(
   input: Omit<HeldComparison, "windows" | "onEqual">,
@@ -27,7 +27,7 @@ export async function lookAtPassBefore(
   const looks = sumRows(windows) > fewRows ? 2 : mostLooks;
   for (let look = 0; look < looks && !isOtherwise; look++) {
     work.source.reconnect?.();
-    // of nodes that answer by turn the same one may have each look, unless there is a question more between them
+    // nodes that take turns might give every look to the same one without an extra request in between
     if (look % 2 === 1) await slices.add(() => probe(asksOf(input.table, context), parts[0]![0]!));
     for (const part of parts) {
       const compare = { ...input, windows: part, onEqual: async () => {}, onPrintedOtherwise };

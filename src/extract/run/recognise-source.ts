@@ -6,12 +6,13 @@ import type { HistorySource } from "../../model/source.ts";
 import type { RunLists } from "../choose/run-lists.ts";
 import { requireSameRun } from "./run-identity.ts";
 
-/** Archived runs that are looked at: enough to find one that the source has, among those of other sources. */
+/** The most archived runs to look at: enough to find one of this source among those of others. */
 const mostRuns = 200;
 
 /**
- * Finds out whether a source at an address that the archive does not know is one that it does: ports and tunnels change.
- * It is where a run that was archived from there has its beginning and its proven rows here; then the address is kept. What fails concerns no run yet, and is told when the run is archived.
+ * Finds out whether a source at an unknown address is one that the archive knows: ports and tunnels change. It is if an
+ * archived run has the same beginning and proven rows there; then the address is remembered. Errors here concern no run
+ * yet: they are reported when the run is archived.
  */
 export async function recogniseSource(input: {
   readonly archive: Archive;
@@ -31,13 +32,13 @@ export async function recogniseSource(input: {
       if (committed === null || !tables.some(({ proven }) => (proven?.certificate?.rows ?? 0) > 0)) continue;
       const run = await lists.describe(committed, signal);
       const identity = { archive, source, run, committed, isMoved, isToFetch: false, retry, signal };
-      // a run whose rows changed is taken by its own job, which compares them all
+      // a run whose rows changed is left to its own job, which compares them all
       if (await requireSameRun(identity)) continue;
       return;
     } catch (thrown) {
       signal.throwIfAborted();
       const { code, scope, exit } = RunvaultError.from(thrown);
-      // of another source, or damaged: the next one may tell
+      // from another source, or damaged: the next one may show it
       const isOther = code === "run_not_found" || code === "instance_not_found";
       if (isOther || code === "history_identity_conflict" || code === "archive_damaged") continue;
       if (scope === "job" || exit === 1) throw thrown;

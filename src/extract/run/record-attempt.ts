@@ -8,7 +8,7 @@ import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import { markOf, provenStanding, type RunSituation } from "../proof/proven-standing.ts";
 
-/** An attempt that could not begin: why, and whose tables it concerns. */
+/** An attempt that could not begin: why, and which tables it concerns. */
 export interface FailedAttempt {
   readonly archive: Archive;
   readonly committed: Manifest;
@@ -16,7 +16,7 @@ export interface FailedAttempt {
   readonly situation: Extract<RunSituation, "gone" | "reset">;
   /** Whether the operator closed the run: then what is proven of it is all there is. */
   readonly isClosed: boolean;
-  /** What went wrong, for the tables of which that is not the last word. */
+  /** What went wrong, for the tables that are not done without it. */
   readonly error: RunvaultError;
   readonly at: string;
   readonly exactTypes: (table: TableName) => ExactTypes;
@@ -25,8 +25,8 @@ export interface FailedAttempt {
 }
 
 /**
- * Commits that an attempt on a run could not begin, or that nothing more is expected of it. What is proven stays, and so
- * do rows beside it that nothing proves. Nothing is committed where the same is recorded already. Under the run's lock.
+ * Commits that an attempt on a run could not begin, or that no more rows are expected. Proven rows stay, and so do unproven
+ * rows kept beside them. Commits nothing if the same is recorded already. The caller holds the run's lock.
  */
 export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   const { archive, committed, isClosed, at, tool, step } = attempt;
@@ -59,7 +59,7 @@ export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   return manifest;
 }
 
-/** A table that no attempt was made at before. */
+/** A table without any attempt so far. */
 function untried(at: string): TableManifest {
   const attempt = { outcome: "INCOMPLETE", at, behindSince: at, error: null, holding: null } as const;
   return { state: "INCOMPLETE", grain: "all", proven: null, attempt: { ...attempt, notes: [] } };
@@ -69,7 +69,7 @@ function after(
   table: TableManifest,
   { situation, isClosed, error, at }: Pick<FailedAttempt, "situation" | "isClosed" | "error" | "at">,
 ): TableManifest {
-  // nothing was expected of it any more
+  // no more rows were expected
   if (situation === "gone" && acceptanceOf(table) !== null) return table;
   const { grain, proven, attempt } = table;
   const standing = provenStanding(markOf(proven), null, situation, isClosed);

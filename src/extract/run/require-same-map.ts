@@ -12,8 +12,8 @@ import { routeThrough } from "./route-through.ts";
 type Rows = Pick<Holding, "segments" | "quarantine" | "through">;
 
 /**
- * Throws `profile_differs` where rows of a run came through another map than the source's rows do now: rows of two maps would
- * make a table that never was. Nothing is asked of the source.
+ * Throws `profile_differs` if a run's archived rows came through another map than the source's rows do now: rows of two
+ * maps would make a table that never existed. Sends no request.
  */
 export function requireSameMap(
   source: Pick<HistorySource, "traits">,
@@ -29,8 +29,8 @@ export function requireSameMap(
 }
 
 /**
- * Has the journal say what the rows come through that this job brings. Throws `profile_differs` where an interrupted one left rows
- * that came through another map.
+ * Records in the journal which map this job's rows come through. Throws `profile_differs` if an interrupted job left rows
+ * that came through another.
  */
 export async function journalMaps(
   source: Pick<HistorySource, "traits">,
@@ -42,7 +42,7 @@ export async function journalMaps(
     const through = routeThrough(source, name);
     if (isOtherMap(held, through)) throw otherMap(journal.run, name, held.through, journal.folder);
     if (keyOf(held.through) !== keyOf(through)) {
-      // an empty window says nothing of what another map would have put into it, nor does a pass over other rows
+      // what was found with another map does not hold: neither empty windows nor a full scan
       await journal.dropSegments(name, [...held.segments]);
       if (held.fullScan !== null) await journal.setScan(name, null);
       held.grain = null;
@@ -78,7 +78,7 @@ function otherMap(
     pending === null ? `the archive's rows of ${table}` : `rows of ${table} that an interrupted job fetched`;
   return new RunvaultError(
     "profile_differs",
-    `${rows} came by ${before}, and another map would make other rows of them`,
+    `${rows} came through ${before}, and the present map would make other rows of them`,
     {
       place: {
         instance: run.instanceId,
@@ -88,8 +88,8 @@ function otherMap(
       },
       hint:
         pending === null
-          ? `Apply the corrected profile to the rows that are here with \`runvault maintain rebuild ${formatRun(run)} --profile FILE\`, or remove the run with \`runvault rm ${formatRun(run)}\` and fetch it anew.`
-          : "Finish the job with the profile that it began with, or delete that folder to fetch its rows anew.",
+          ? `Apply the corrected profile to the rows that are here with \`runvault maintain rebuild ${formatRun(run)} --profile FILE\`, or remove the run with \`runvault rm ${formatRun(run)}\` and fetch it again.`
+          : "Finish the job with the profile that it began with, or delete that folder to fetch its rows again.",
     },
   );
 }

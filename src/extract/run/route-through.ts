@@ -3,7 +3,7 @@ import { rowMapFingerprint } from "../../model/profile/row-map.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { HistorySource } from "../../model/source.ts";
 
-/** What a source's rows of a table come through; undefined where they come as the contract has them, with nothing to tell. */
+/** The map and profile that a source's rows of a table come through; undefined if they come as in the contract. */
 export function routeThrough(source: Pick<HistorySource, "traits">, table: TableName): Through | undefined {
   const traits = source.traits?.(table);
   if (traits === undefined) return undefined;

@@ -2,8 +2,8 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { parquetRows } from "../../duckdb/sql.ts";
 
 /**
- * How many rows of some Parquet files of a table have a seq that no row of others has, which may be in none; where seq is
- * numbered here, a place in their timestamp that no row of the others has.
+ * Counts the rows in a table's earlier Parquet files whose seq no row in the present ones has. Where seq is numbered here,
+ * rows are matched by timestamp and seq.
  */
 export async function countGone(
   connection: DuckDBConnection,

@@ -18,10 +18,10 @@ export interface RunContext {
   readonly exactTypes: (table: TableName) => ExactTypes;
   readonly journal: RunJournal;
   readonly run: RunDescription;
-  /** Exclusive upper bound of ts_event; undefined for a finished run. It falls back where facts lag behind the rows. */
+  /** Exclusive upper bound of ts_event; undefined for a finished run. It moves back if facts lag behind the rows. */
   until: Nanoseconds | undefined;
   readonly committed: Manifest["tables"];
-  /** What was told and brought of the run's tables: what is here must not be less. */
+  /** What the gateway reported and sent of the run's tables: no less may be here. */
   readonly evidence: RunEvidence;
   readonly slices: SliceQueue;
   /** Priority among runs that are fetched in parallel. */
@@ -32,23 +32,23 @@ export interface RunContext {
   readonly acceptShrink: boolean;
   readonly acceptQuarantine: boolean;
   readonly require: RequiredProof;
-  /** Whether rows of a run that turned final are streamed once more, or its counts are trusted. */
+  /** Whether to stream the rows of a run that has become final once more, or to trust its counts. */
   readonly finalPass: "rows" | "counts";
-  /** The storage version that rows here are of by now; null where there is none, and while the run goes on. */
+  /** The storage version of the rows here; null if there is none, and until the run has ended. */
   readonly versionNow: () => string | null;
-  /** Streams what is held once more, whatever the source says of its versions. */
+  /** Streams held rows once more, whatever the source says about its versions. */
   readonly recheck: boolean;
   /** Puts the row hash into every certificate. */
   readonly fingerprint: boolean;
-  /** Gives the row hash of the rows that Parquet files hold within bounds. */
+  /** The row hash of the rows that Parquet files hold within bounds. */
   readonly hashOf: (table: Table, files: readonly string[], bounds?: TimeBounds) => Promise<RowHash>;
   /** How many rows of Parquet files have a seq that no row of other files has. */
   readonly countGone: (table: Table, before: readonly string[], now: readonly string[]) => Promise<bigint>;
-  /** Throws `duplicate_row` where two rows in Parquet files have the same seq. */
+  /** Throws `duplicate_row` if two rows in Parquet files have the same seq. */
   readonly requireDistinctSeq: (table: Table, files: readonly string[]) => Promise<void>;
-  /** Ends fetching, where the rest of the work may go on. */
+  /** Ends fetching; the rest of the work may go on. */
   readonly fetching: AbortSignal;
-  /** True once the run's storage version moved while the job went on: then one row may have come in two windows. */
+  /** True once the run's storage version has changed during the job: then a row may have come in two windows. */
   readonly versionMoved: () => boolean;
   readonly onPlan: (table: Table, rows: number | undefined) => void;
   readonly onRows: (table: Table, rows: number, bytes: number) => void;
@@ -56,12 +56,12 @@ export interface RunContext {
   readonly onScanned: (table: Table, rows: number, bytes: number) => void;
 }
 
-/** How a table of the run is asked for rows. */
+/** What small requests about a table of the run need. */
 export function asksOf(table: Table, { run, work, evidence }: RunContext): TableAsks {
   const { source, retry, signal } = work;
   const { instanceId, runId, final } = run;
   const onCame: TableAsks["onCame"] = (asks, came) => {
-    // a made-up run is asked for as well
+    // rows of a made-up run are requested as well
     if (asks.run.runId === runId) evidence.sent(asks.table.name, came);
   };
   return { source, run: { instanceId, runId, final }, table, retry, signal, onCame };

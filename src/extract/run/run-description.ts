@@ -6,16 +6,16 @@ export interface RunDescription extends RunRef {
   readonly status: string;
   readonly started: Nanoseconds | undefined;
   readonly ended: Nanoseconds | undefined;
-  /** True when no row will be added any more, by all that the source says of the run's end. */
+  /** True if no more rows will be added, by everything the source says about the run's end. */
   readonly final: boolean;
-  /** True where the source itself calls the run final; false where that follows from what else it says. */
+  /** True if the source itself marks the run as final; false if that follows from what else it says. */
   readonly isMarkedFinal: boolean;
   readonly storageVersion: string | undefined;
 }
 
 /**
- * What tells whether rows of a finished run changed. Null where the source has no such mark, and while the run goes on:
- * the mark changes with every row then, and counts tell which windows did.
+ * The version that shows whether a finished run's rows have changed. Null if the source has none, and until the run has
+ * ended: until then it changes with every row, and counts show which windows changed.
  */
 export function settledVersion(run: RunDescription): string | null {
   return run.final ? (run.storageVersion ?? null) : null;

@@ -20,25 +20,25 @@ export interface RunHorizon {
   readonly run: RunDescription;
   /** Exclusive upper bound of ts_event; undefined for a finished run. */
   readonly until: Nanoseconds | undefined;
-  /** Facts within the horizon; null where the source has none. */
+  /** Facts within the horizon; null if the source has none. */
   readonly facts: StorageFacts | null;
   /**
-   * Nothing but time tells whether rows of such a run still come, or whether those of an interrupted job are still right:
-   * neither a version nor a count does.
+   * True if neither a version nor a count shows whether rows still come, or whether those of an interrupted job are still
+   * right: only time does.
    */
   readonly isUnmarked: boolean;
   /** Facts were shown to keep to time bounds. */
   readonly areCountsBounded: boolean;
-  /** Asks for them again. */
+  /** Requests the facts again. */
   readonly factsNow: () => Promise<StorageFacts | null>;
-  /** Rows of a table in any window; undefined where there are no facts, or nothing says that they keep to bounds. */
+  /** Rows of a table in any window; undefined if there are no facts, or if they are not known to keep to bounds. */
   readonly countRows: (table: Table) => CountRows | undefined;
 }
 
 /** The source of facts, perhaps watched. */
 type Facts = Pick<HistorySource, "facts">;
 
-/** Asks the source what it holds of a run. `settleNs` is how long rows of a run that goes on may arrive late. */
+/** Asks the source what it holds of a run. Rows before `settled` no longer arrive late. */
 export async function lookAhead(
   source: Facts,
   run: RunDescription,
@@ -58,7 +58,7 @@ export async function lookAhead(
   const until = run.final ? undefined : horizonOf(whole, settled, committed);
   const factsNow = async (ends: AbortSignal = signal) => {
     if (until === undefined) return await source.facts(run, {}, ends);
-    // what counts no window may count up to a horizon by chance, where its unit can say it: that shows nothing
+    // a source that counts no windows may accept a horizon because its unit happens to fit: that shows nothing
     return !bounded && counts === "not told" ? null : await source.facts(run, { to: until }, ends);
   };
   return {
@@ -72,7 +72,7 @@ export async function lookAhead(
   };
 }
 
-/** What a job wants of a table that it leaves as it is. */
+/** What a table must have for a job to leave it as it is. */
 export interface WantedProof {
   readonly require: RequiredProof;
   readonly fingerprint: boolean;
@@ -80,8 +80,8 @@ export interface WantedProof {
 }
 
 /**
- * Whether the archive holds a finished run as proven as is wanted, and of the storage version that the source lists; null
- * where it does but for the version, which one of the two has not.
+ * Whether the archive holds a finished run with the wanted proof and of the storage version that the source lists; null if
+ * only the version is missing on one side.
  */
 export function isOfListedVersion(
   committed: Manifest,
@@ -108,9 +108,9 @@ export function isOfListedVersion(
 }
 
 /**
- * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
- * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
- * COMPLETE is taken to be so still, and not asked again; but what is ABSENT is. Warns of tables that are gone whole.
+ * True if the archive holds a finished run as the source has it now: by the storage version or, without one, by its facts'
+ * counts. A source with neither shows no change, so COMPLETE tables are taken as still complete, while ABSENT ones are
+ * asked for again. Warns of tables that are gone entirely.
  */
 export async function isUpToDate(
   source: Facts,
@@ -126,7 +126,7 @@ export async function isUpToDate(
   const proven = wanted.map(({ name }) => [name, committed.tables[name]!.proven!] as const);
   const facts = await source.facts(run, {}, asks.signal);
   const counted = (name: TableName) => facts?.get(name)?.rows ?? 0n;
-  // a finished run's table of which the gateway keeps nothing any more stays as it was proven
+  // a finished run's table that the gateway no longer has stays as it was proven
   const isGone = (name: TableName) => facts !== null && counted(name) === 0n;
   const isAsCounted =
     facts === null ||
@@ -159,23 +159,23 @@ async function areAbsentStill(tables: readonly Table[], asks: Omit<TableAsks, "t
     return true;
   } catch (thrown) {
     asks.signal.throwIfAborted();
-    // told by the job on the table, which asks again
+    // the table's job asks again and reports it
     if (RunvaultError.from(thrown).scope === "table") return false;
     throw thrown;
   }
 }
 
-/** No rows, and nothing that says what this rests on: a format before the present one took an empty answer for a proof. */
+/** A certificate of no rows without grounds: an earlier format took an empty answer as proof. */
 function isToBeAskedAgain(certificate: Certificate | null): boolean {
   return certificate?.rows === 0 && certificate.proof === "exhausted" && certificate.restsOn.length === 0;
 }
 
-/** Whether facts keep to bounds, are told of windows at all, or nothing shows either. */
+/** Whether facts keep to bounds, ignore them, do not exist for windows, or nothing shows which. */
 type WindowCounts = "kept" | "ignored" | "not told" | "unknown";
 
 /**
- * Asks for windows ahead of the first row and behind the last, where there is nothing. A gateway that counts rows in
- * the one ignores `to`, in the other `from`. Without any row nothing can be told.
+ * Asks for windows before the first row and after the last, where there are no rows. A gateway that counts rows in the
+ * first ignores `to`, in the second `from`. Without any row nothing can be learned.
  */
 async function windowCounts(
   source: Facts,
@@ -201,7 +201,7 @@ async function windowCounts(
   return "kept";
 }
 
-/** The exclusive end of what is asked of a run that goes on: rows behind it may still be joined by others. */
+/** The exclusive end of what is requested of a run that has not ended: more rows may still arrive after it. */
 function horizonOf(
   facts: StorageFacts | null,
   settled: Nanoseconds,
@@ -216,7 +216,7 @@ function horizonOf(
   return held !== undefined && held > horizon ? held : horizon;
 }
 
-/** Counts a window that the source refuses in halves, for some answer no more than a month at once. */
+/** Counts in halves a window that the source refuses, because some answer at most a month at once. */
 export function countRowsOf(source: Facts, run: RunRef, table: Table, signal: AbortSignal): CountRows {
   const countAtOnce: CountRows = async (from, to) => {
     const facts = await source.facts(run, { from, to }, signal);

@@ -18,23 +18,23 @@ export interface RunIdentity {
   readonly archive: Archive;
   readonly run: RunDescription;
   readonly committed: Manifest;
-  /** The operator's word that the source's address is another and the source the same. */
+  /** The operator says that this is the same source at a new address. */
   readonly isMoved: boolean;
-  /** True once rows of the run are to be fetched: then a source that tells no beginning shows a row that is known. */
+  /** True once rows of the run are to be fetched: then a source that gives no beginning has to show a known row. */
   readonly isToFetch: boolean;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
 }
 
-/** What a source gives of rows that were proven: all that it is asked for as they are stored, some of them, or none. */
+/** How many of the proven rows asked for a source gives as they are stored. */
 type Given = "all" | "some" | "none";
 
 /**
- * Throws `history_identity_conflict` where the source has another run under the id of an archived one: it began at
- * another time, or, where its address is another or it tells no beginning, its rows are others. An address that gave a
- * proven row is the source's from then on; one of a run of which nothing is proven has shown nothing, and is not.
+ * Throws `history_identity_conflict` if the source has another run under the id of an archived one: it began at another
+ * time or, at a new address or without a known beginning, its rows differ. An address that gave proven rows is remembered
+ * as the source's; a run without proven rows shows nothing.
  *
- * True where it gave only some of the rows that it was asked for as they are stored: it is the source's once all that is held was
+ * True if it gave only some of the rows asked for as they are stored: then the address is remembered once all held rows are
  * compared.
  */
 export async function requireSameRun(identity: RunIdentity): Promise<boolean> {
@@ -58,7 +58,7 @@ export async function requireSameRun(identity: RunIdentity): Promise<boolean> {
   }
   const given = await givenRows(identity);
   if (given === "none") {
-    const what = isKnown ? "the gateway" : `${source.label}, another address than it was archived from,`;
+    const what = isKnown ? "the gateway" : `${source.label}, which is not the address it was archived from,`;
     throw conflict(
       identity,
       `${what} gives neither the first, the middle nor the last row of the run as proven`,
@@ -70,18 +70,18 @@ export async function requireSameRun(identity: RunIdentity): Promise<boolean> {
   return given === "some";
 }
 
-/** When a run began; undefined where that is not told, or told as 0. */
+/** When a run began; undefined if not given, or given as 0. */
 function toldBeginning(started: string | bigint | null | undefined): bigint | undefined {
   return started == null || BigInt(started) === 0n ? undefined : BigInt(started);
 }
 
-/** The same from every gateway: rows of these tell no two gateways apart. */
+/** Tables whose rows are the same at every gateway, so they cannot tell gateways apart. */
 const marketData: ReadonlySet<TableName> = new Set(["bars", "order_book", "factors"]);
 
 /**
- * What the source gives of the first, the middle and the last row that were proven, of the first table of which retention
- * left any. Market data decides only where no other table has rows. Undefined where no row was ever proven. Throws what
- * fails of a table, or is damaged, where nothing else tells.
+ * How many of the first, the middle and the last proven row the source gives, for the first table that retention has not
+ * emptied. Market data decides only if no other table has rows. Undefined if no row was ever proven. Throws the error of a
+ * table, or of damaged files, if no other table decides.
  */
 async function givenRows(identity: RunIdentity): Promise<Given | undefined> {
   const proven = tables.flatMap((table) => {
@@ -94,7 +94,7 @@ async function givenRows(identity: RunIdentity): Promise<Given | undefined> {
   for (const { table, segments } of own.length > 0 ? own : proven) {
     try {
       const given = await givenOf(identity, table, segments);
-      // retention took the whole table, and may have left another
+      // retention may have emptied this table and left another
       if (given !== undefined) return given;
     } catch (thrown) {
       identity.signal.throwIfAborted();
@@ -112,7 +112,7 @@ interface StoredRow {
   readonly line: string;
 }
 
-/** The same of one table; undefined where the source has none of its rows any more. */
+/** The same for one table; undefined if the source no longer has any of its rows. */
 async function givenOf(
   identity: RunIdentity,
   table: Table,
@@ -127,7 +127,7 @@ async function givenOf(
   return await givenAmong(identity, table, await rowsToAsk(identity, segments, begins));
 }
 
-/** The first row of some segments, the middle one, and the last: of those from a time on, where one is given. */
+/** The first, the middle and the last row of some segments, counting only rows from `from` on if it is given. */
 async function rowsToAsk(
   { archive, committed }: RunIdentity,
   segments: readonly Segment[],
@@ -163,7 +163,7 @@ async function givenAmong(identity: RunIdentity, table: Table, rows: readonly St
   return number === 0 ? "none" : number === rows.length ? "all" : "some";
 }
 
-/** When the source's rows begin, of those stored; undefined where they begin with the first, null where it has none. */
+/** Where the source's rows now begin among those stored; undefined if at the first, null if it has none. */
 async function firstLeft(
   { source, run, retry, signal }: RunIdentity,
   table: Table,
@@ -183,7 +183,7 @@ async function firstLeft(
   }
 }
 
-/** Whether a line is among those that the source gives of its timestamp, whose rows take no more than a segment may. */
+/** Whether the source gives this line among the rows of its timestamp, which fit into a segment. */
 async function gives(
   { source, run, retry, signal }: RunIdentity,
   table: Table,
@@ -197,7 +197,7 @@ async function gives(
   const to = from + 1n < BigInt(segment.to) ? from + 1n : BigInt(segment.to);
   const asks = { source, run: { instanceId, runId, final }, table, retry, signal };
   const route = routeOf(source, table);
-  // a number that was given here is no part of what the source has
+  // a seq numbered here is not part of the source's row
   const comparable = (text: string) =>
     comparableLine(table, route.numbers === "given" ? text : text.replace(/"seq":"\d*"/, '"seq":"0"'));
   const wanted = comparable(line);

@@ -11,16 +11,16 @@ import { firstTaken, rowsOutside, showEnds } from "../proof/outer-ends.ts";
 import { type Extent, piecesOf, type Rung, rungsAround } from "../proof/rungs.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 
-/** What passes over all of a table found so far: the one thing about them that changes. */
+/** What passes over a table have found so far: the mutable part of a scan. */
 export interface ScanFindings {
   rows: number;
-  /** Rows of the pass that had most, also of one that failed, and the earliest ts_event where a pass ended. */
+  /** The rows of the largest pass, even if it failed, and the earliest ts_event of a pass that ended. */
   came: { readonly rows: number; readonly first: string | null };
   /** The rung on which the full scan's ends were shown to be empty. */
   rung: Rung | undefined;
 }
 
-/** A table that only a pass over all of it tells of. */
+/** A table that only a pass over all of it can describe. */
 export interface Scan {
   readonly table: Table;
   readonly context: RunContext;
@@ -29,9 +29,9 @@ export interface Scan {
 }
 
 /**
- * What a pass over all of the table finds; `absent` where the first answer says that there is no such table. A gateway
- * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: then a second
- * pass is over bounds around rows that were proven, or around the run.
+ * Passes over a whole table; `absent` if the first answer says that there is no such table. A gateway that answers at most
+ * a month may refuse an open bound, or take it for 1970 and answer nothing: then a second pass uses bounds around proven
+ * rows, or around the run.
  */
 export async function scanAll(scan: Scan): Promise<ScanRecord | "absent"> {
   const { context, found } = scan;
@@ -52,7 +52,7 @@ export async function scanAll(scan: Scan): Promise<ScanRecord | "absent"> {
     const rungs = isNearWanted ? rungsAround(run, until, undefined, work.source.now?.()) : [];
     const near = rungs.find(({ kind }) => kind === "run");
     if (near === undefined && refusal !== undefined) throw refusal;
-    // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
+    // an answer cut off before its first row looks like an empty table, and no storing pass follows one: ask again
     return await pass([near ?? open], scan);
   } catch (error) {
     if (found.rows > 0 || !isUnavailable(error)) throw error;
@@ -61,8 +61,8 @@ export async function scanAll(scan: Scan): Promise<ScanRecord | "absent"> {
 }
 
 /**
- * The rung around the rows that were proven on which the gateway still gives some: without bounds it may take others
- * than all. Undefined where it gives none, and where nothing was proven.
+ * The rung around proven rows on which the gateway still gives some: without bounds it may not give all. Undefined if it
+ * gives none, or nothing was proven.
  */
 async function rungOfKnown(scan: Scan): Promise<Rung | undefined> {
   const { table, context, former } = scan;
@@ -76,7 +76,7 @@ async function rungOfKnown(scan: Scan): Promise<Rung | undefined> {
   return undefined;
 }
 
-/** A pass over a rung on which rows are known to lie, in windows that were seen to be answered. */
+/** Passes over a rung known to hold rows, in windows of a length that is known to be answered. */
 export async function passOverRows(rung: Rung, isWidened: boolean, scan: Scan): Promise<ScanRecord> {
   const { context } = scan;
   const windows = piecesOf(rung, context.work.seen.longestOn(rung)) ?? [rung];
@@ -85,7 +85,7 @@ export async function passOverRows(rung: Rung, isWidened: boolean, scan: Scan): 
   return fullScan;
 }
 
-/** A pass over all of some windows; where rows turn up outside of what it found, over bounds that have them as well. */
+/** Passes over windows; if rows turn up outside what it found, passes again over bounds that include them. */
 async function pass(windows: readonly Window[], scan: Scan, isWidened = false): Promise<ScanRecord> {
   const { table, context, found } = scan;
   const { journal, until, run, work, slices, onScanned } = context;
@@ -97,18 +97,18 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
     found.came = { rows: Math.max(came.rows, passed), first: found.came.first };
     onScanned(table, rows, bytes);
   };
-  // what was held so far can't be asked about: only a pass over all of it tells
+  // nothing counts what was held so far: only a pass over all of it can tell
   const scanned = await slices.add(() => scanTable(run, table, windows, until, { ...work, onRows }));
   const fullScan = scanned.record;
   learnScan(context, table, scanned);
   const extent = extentOf(fullScan);
   if (extent !== undefined && (came.first === null || extent.first < BigInt(came.first)))
     found.came = { ...found.came, first: extent.first.toString() };
-  // what comes whole shows nothing more when it is asked for again
+  // requesting a table that comes whole again shows nothing more
   if (extent !== undefined && routeOf(work.source, table).bounds.from) {
     const rungs = rungsAround(run, until, extent, work.source.now?.());
     const shown = await slices.add(() => showEnds(asksOf(table, context), rungs, extent, work.seen));
-    // what turns up outside of the second pass, too, is told once the rows are here
+    // rows outside the second pass as well are reported once the rows are here
     if (shown?.outside !== undefined && !isWidened) return await passOverRows(shown.rung, true, scan);
     found.rung = shown?.outside === undefined ? shown?.rung : undefined;
   }
@@ -116,7 +116,7 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
   return fullScan;
 }
 
-/** What a pass brought is not here: what will be must not be less. */
+/** A pass stores nothing, but no fewer rows than it brought may be stored later. */
 function learnScan({ evidence }: RunContext, { name }: Table, scan: FullScan): void {
   const { first, last } = scan.record;
   if (first === null || last === null) return;
@@ -125,7 +125,7 @@ function learnScan({ evidence }: RunContext, { name }: Table, scan: FullScan): v
   evidence.sent(name, { from: BigInt(first), to: BigInt(last) + 1n, rows, firstKey, lastKey });
 }
 
-/** First and last time of rows; undefined where there is none. */
+/** First and last time of rows; undefined if there are none. */
 export function extentOf(
   ends:
     | {

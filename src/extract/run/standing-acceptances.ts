@@ -5,18 +5,18 @@ import type { Table, TableName } from "../../model/profile/table.ts";
 import type { HistorySource } from "../../model/source.ts";
 import type { RunDescription } from "./run-description.ts";
 
-/** What became of the operator's acceptances of a run's tables. */
+/** Which of the operator's acceptances of a run's tables still stand. */
 export interface Acceptances {
-  /** Tables that a job has to do with: all that are wanted but for those that stay as they are. */
+  /** Tables that a job works on: all wanted ones, except those that stay accepted. */
   readonly open: readonly Table[];
-  /** What there is to tell of acceptances that are over. */
+  /** Messages about acceptances that have ended. */
   readonly ended: readonly string[];
 }
 
-/** The same by the run's list and manifest alone, as far as these tell. */
+/** The same from the run's list and manifest alone, as far as these show it. */
 export interface ListedAcceptances {
   readonly open: readonly Table[];
-  /** False where only the source's facts tell whether something that was accepted is still what it was. */
+  /** False if only the source's facts can show whether an accepted table is still the same. */
   readonly isVouched: boolean;
 }
 
@@ -37,8 +37,8 @@ export function listedAcceptances(
 }
 
 /**
- * The tables that a job has to do with, by the source's facts where there is no version to go by. What was accepted is left alone until it is something
- * else: another storage version or, without, another count; or files of it that are not there any more.
+ * The tables that a job works on, by the source's facts if there is no version. An accepted table is left alone until it
+ * changes: its storage version or, without one, its row count, or until files of it are lost.
  */
 export async function standingAcceptances(
   source: Pick<HistorySource, "facts">,
@@ -67,7 +67,7 @@ export async function standingAcceptances(
   return { open, ended };
 }
 
-/** Why an acceptance is over; null where it stands, undefined where only facts tell. */
+/** Why an acceptance has ended; null if it stands, undefined if only facts can tell. */
 function endOf({ final, storageVersion: then }: Acceptance, run: RunDescription): string | null | undefined {
   if (final !== run.final) return run.final ? "the run has ended since" : "the run goes on again";
   const now = run.storageVersion ?? null;
@@ -76,7 +76,7 @@ function endOf({ final, storageVersion: then }: Acceptance, run: RunDescription)
       ? null
       : `the storage version was ${JSON.stringify(then)}, and is now ${JSON.stringify(now)}`;
   }
-  // rows come, and nothing tells which of them are of this table
+  // rows come, and nothing shows whether any are of this table
   return run.final ? undefined : "the run goes on";
 }
 
@@ -88,7 +88,7 @@ async function endByFacts(
   signal: AbortSignal,
 ): Promise<string | null> {
   const facts = await source.facts(run, {}, signal);
-  // of a finished run of which the source counts nothing, nothing is known to change
+  // if the source counts nothing, no change of a finished run can be seen
   if (facts === null) return null;
   const now = (facts.get(name)?.rows ?? 0n).toString();
   if (now === gatewayRows) return null;

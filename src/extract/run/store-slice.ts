@@ -14,21 +14,21 @@ import { learnSegments, letGoSegments } from "./let-go.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 
-/** What storing a table's slices needs, and where it tells of a window that does not hold. */
+/** What storing a table's slices needs, and what it reports. */
 export interface SliceStoring {
   readonly table: Table;
   readonly context: RunContext;
   readonly countRows: CountRows | undefined;
-  /** The plan found no rows missing: a slice of it is there for what counts may not have yet. */
+  /** The plan found no rows missing: its slices are for rows that are not counted yet. */
   readonly isNothingPlanned: boolean;
   readonly onDisagreement: (window: Disagreement) => void;
-  /** Hears of the bounds around a whole table in which an answer brought its rows and no others. */
+  /** Called with bounds around a whole table in which an answer brought its rows and no others. */
   readonly onAlone: (alone: AloneOnRung) => void;
-  /** Hears of the times of all rows that came, where the table comes whole. */
+  /** Called with the first and last time of all rows that came, if the table comes whole. */
   readonly onSeen: (seen: Extent) => void;
 }
 
-/** Bounds in which a single answer, of so many bytes, brought a table's rows, as many as are counted, and no others. */
+/** Bounds in which a single answer of `bytes` bytes brought a table's rows, as many as are counted, and no others. */
 export interface AloneOnRung {
   readonly rung: Rung;
   /** The slice's own bounds. */
@@ -37,15 +37,15 @@ export interface AloneOnRung {
   readonly bytes: number;
 }
 
-/** A window that brought another number of rows than the gateway counts in it, asked before and after. */
+/** A window that brought another number of rows than the gateway counted in it, before and after. */
 export interface Disagreement extends Window {
   readonly rows: number;
   readonly counted: number;
 }
 
 /**
- * A slice with the rows that the gateway counts in it; null where nothing is to be fetched. At the end of a run that
- * goes on, counts may lag behind rows that are there already: there a row is asked for where none is counted.
+ * A slice with the gateway's row count; null if there is nothing to fetch. At the end of a run that has not ended, counts
+ * may lag behind the rows: if none are counted there, one row is requested.
  */
 async function countedSlice(planned: Slice, storing: SliceStoring): Promise<Slice | null> {
   const { table, context, countRows, isNothingPlanned } = storing;
@@ -57,8 +57,8 @@ async function countedSlice(planned: Slice, storing: SliceStoring): Promise<Slic
 }
 
 /**
- * Fetches a slice. One that is a whole table is asked for within bounds far around it, so that the same answer shows its
- * ends; one that the gateway refuses in halves, for some answer no more than a month at once.
+ * Fetches a slice. A whole table is requested with wide bounds, so that the same answer shows its ends. A slice that the
+ * gateway refuses is fetched in halves, because some gateways answer at most a month at once.
  */
 export async function storeSlice(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<void> {
   if (await storeWithinRung(planned, signal, storing)) return;
@@ -74,7 +74,7 @@ export async function storeSlice(planned: Slice, signal: AbortSignal, storing: S
   }
 }
 
-/** Fetches a whole table from bounds around it; false where it is not to be had so, and nothing is stored. */
+/** Fetches a whole table with wide bounds; false if that does not work and nothing is stored. */
 async function storeWithinRung(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<boolean> {
   const { context, countRows, onAlone } = storing;
   const { run, until, work } = context;
@@ -95,7 +95,7 @@ async function storeWithinRung(planned: Slice, signal: AbortSignal, storing: Sli
     await dropWithin(planned, storing);
     return false;
   }
-  // bounds that are cut down or misread are answered with nothing
+  // a gateway that cuts down or misreads these bounds answers nothing
   if (around?.rows === 0) work.seen.refusedWideBounds();
   if (around?.isAlone) {
     onAlone({ rung, of: planned, rows: around.rows, bytes: around.bytes });
@@ -109,7 +109,7 @@ async function dropWithin(window: Window, { table, context }: SliceStoring): Pro
   await letGoSegments(table, context, within);
 }
 
-/** Gives how the slice ended; undefined where nothing was to be fetched. */
+/** Returns how the slice ended; undefined if there was nothing to fetch. */
 async function storeAtOnce(
   planned: Slice,
   signal: AbortSignal,
@@ -172,7 +172,7 @@ async function storeAtOnce(
   if (unjournalled.length > 0) await journal.addSegments(name, unjournalled);
   if (ended?.seen !== undefined) storing.onSeen(ended.seen);
   const rows = ended?.rows ?? 0;
-  // bounds far around it that brought nothing are asked about otherwise
+  // the caller tries again without the wide bounds if they brought nothing
   if (slice.around !== undefined && rows === 0) return ended;
   if (rows !== slice.expected) await holdAgainstCount(slice, rows, storing);
   const canAsk = routeOf(work.source, table).bounds.from;
@@ -182,7 +182,7 @@ async function storeAtOnce(
   return ended;
 }
 
-/** Counts again in a window that brought another number of rows than it was counted to have. */
+/** Counts a window again that brought another number of rows than it was counted to have. */
 async function holdAgainstCount(
   { from, to, expected }: Slice,
   rows: number,
@@ -201,12 +201,12 @@ async function holdAgainstCount(
   await journal.doubtSegments(table.name, doubted);
 }
 
-/** Asks for rows ahead of a slice's first: a cap may keep the newest. */
+/** Requires that there are no rows before a slice's first: a cap may keep the newest. */
 async function requireNothingIn(window: Window, { table, context }: SliceStoring): Promise<void> {
   await requireNone(asksOf(table, context), window);
 }
 
-/** True of what lies in a window from end to end. */
+/** True if it lies entirely within a window. */
 export function liesIn(
   { from, to }: { readonly from: bigint | string; readonly to: bigint | string },
   window: Window,

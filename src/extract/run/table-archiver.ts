@@ -85,31 +85,31 @@ export class TableArchiver {
   #doubt: RunvaultError | null = null;
   #plan: FetchPlan | undefined;
   #lapsed: LapsedPlan | undefined;
-  /** The bounds in which this job's one answer brought all rows and no others. */
+  /** The bounds within which a single answer of this job brought all rows and no others. */
   #alone: AloneOnRung | undefined;
-  /** The row hash of all that is held, once it was needed. */
+  /** The row hash of all held rows, once it was needed. */
   #wholeHash: RowHash | null = null;
-  /** True once it was tried what an earlier job could not convert. */
+  /** True once the job has tried what an earlier one could not convert. */
   #isHeldTried = false;
-  /** True once what was held has been streamed again. */
+  /** True once held rows have been streamed again. */
   #compared = false;
-  /** Some of it was another when it was streamed for a version that moved. */
+  /** Some rows differed when they were streamed because the version had changed. */
   #isOther = false;
   /** The gateway's row checksum equals that of the held rows, so they were not streamed. */
   #isSameByHash = false;
-  /** The gateway's row checksum is another than that of the rows here. */
+  /** The gateway's row checksum differs from that of the rows here. */
   #isHashOther = false;
-  /** The hash of the full scan that brought the rows here, printed otherwise. */
+  /** The hash of the full scan that brought the rows here, printed differently. */
   #sameScan: string | undefined;
-  /** Windows fetched by this job that the gateway counts otherwise. */
+  /** Windows fetched by this job that the gateway counts differently. */
   #disagreeing: Disagreement[] = [];
-  /** Where the facts of a run that goes on stop to agree with its rows, as they do where they lag behind. */
+  /** Up to where the facts of a run that has not ended agree with its rows; they may lag behind. */
   #agreedUntil: Nanoseconds | undefined;
   /** Where the gateway's rows begin, if earlier ones are gone there. */
   #gatewayFrom: Nanoseconds | undefined;
   /** Where the gateway's rows began by the facts of the last plan. */
   #plannedFirst: Nanoseconds | undefined;
-  /** Rows that are kept beside what is proven, for they never were. */
+  /** Rows kept beside the proven ones, because they were never proven. */
   #rowsBeside = 0;
   /** Where rows may have come and gone at the gateway. */
   #unseen: Window | undefined;
@@ -123,7 +123,7 @@ export class TableArchiver {
   #summaryNote: string | undefined;
 
   readonly #route: Route;
-  /** First and last time of what came, of a table that comes whole each time. */
+  /** First and last time of the rows that came, if the table comes whole each time. */
   #seen: Extent | undefined;
 
   /** What was reported and sent about the table. */
@@ -132,9 +132,9 @@ export class TableArchiver {
   /** Segments before the gateway's rows that were noted as evidence. */
   readonly #apart = new Set<string>();
   #unmet: readonly Evidence[] = [];
-  /** What was seen by an earlier job and is let go, for all looks since agree on less. */
+  /** Evidence of an earlier job, dropped because all looks since agree on less. */
   #outlived: Lack | undefined;
-  /** What was seen under another version and is let go, for the run's is new. */
+  /** Evidence from another version, dropped because the run's is new. */
   #outdated: Lack | undefined;
 
   /** Segments that an earlier job committed. */
@@ -166,7 +166,7 @@ export class TableArchiver {
     this.#rows = new HeldRows(table, context, this.#former, (bucket, of) => this.#convert(bucket, () => of));
   }
 
-  /** True where the table can only be had whole, so that nothing can be asked for around it. */
+  /** True if the table can only be fetched whole, so nothing can be requested around it. */
   get #comesWhole(): boolean {
     return !this.#route.bounds.from;
   }
@@ -211,8 +211,8 @@ export class TableArchiver {
   }
 
   /**
-   * Does what facts say, or a full scan; again by later ones, a few times, where rows are missing that the gateway dropped
-   * from the beginning since. `isAgain` is true then.
+   * Acts on facts or, without them, on a full scan. If rows are missing because the gateway has dropped its earliest
+   * meanwhile, it acts again on later facts, a few times; then `isAgain` is true.
    */
   async #byFacts<T>(
     facts: StorageFacts | null,
@@ -230,9 +230,8 @@ export class TableArchiver {
   }
 
   /**
-   * Facts anew, where the gateway's rows begin later by them, or are none: what was counted meanwhile may be what it dropped.
-   * Without facts the first row is asked for, and what a full scan found is forgotten where it is gone. Undefined where the
-   * rows begin as before.
+   * New facts, if by them the gateway's rows begin later, or are gone: what is missing may be what it dropped. Without
+   * facts the first row is requested, and if it is gone, the full scan is forgotten. Undefined if the rows begin as before.
    */
   async #begunLater(facts: StorageFacts | null): Promise<StorageFacts | null | undefined> {
     const { work, run, until, journal } = this.#context;
@@ -296,7 +295,7 @@ export class TableArchiver {
     this.#context.onPlan(this.table, plan.rows + this.#scan.found.rows);
   }
 
-  /** Facts with what was told of the table before, where that was more. */
+  /** Facts, with what was reported of the table before if that was more. */
   #atLeast(facts: StorageFacts | null): StorageFacts | null {
     const own = facts?.get(this.table.name);
     if (facts === null || own === undefined) return facts;
@@ -304,26 +303,26 @@ export class TableArchiver {
     return new Map([...facts, [this.table.name, merged]]);
   }
 
-  /** True where no attempt has proven anything of the table yet, and this one may: that there is none counts, too. */
+  /** True if no attempt has proven anything of the table yet, and this one may, if only that it is absent. */
   get isFirst(): boolean {
     return (this.#isJudged || this.absent) && this.#former?.proven == null;
   }
 
-  /** What is less here than was told or brought; nothing of a table that failed or is kept as it is. */
+  /** What is less here than was reported or sent; nothing for a table that failed or is kept as it is. */
   async lacking(): Promise<Lack[]> {
     if (!this.#isJudged) return [];
     await this.#learnApart();
     return await this.#lackingNow();
   }
 
-  /** Rows that the gateway does not show any more are not here: they are held beside what is to be proven. */
+  /** Leaves out rows that the gateway no longer shows: they are kept beside what is to be proven. */
   async #lackingNow(): Promise<Lack[]> {
     const { evidence, until } = this.#context;
     const here = this.#here.now((segment) => this.#isApart(segment));
     return await lacking(this.#record, here, until, evidence.version);
   }
 
-  /** Takes note, once, of rows that came in this command and that lie ahead of where the gateway's rows begin by now. */
+  /** Records as evidence, once, rows that came in this command from before the gateway's present beginning. */
   async #learnApart(): Promise<void> {
     const { segments } = this.#context.journal.held.of(this.table.name);
     const isNew = ({ file, partOf = file }: Segment) =>
@@ -333,12 +332,12 @@ export class TableArchiver {
     for (const { file } of apart) this.#apart.add(file);
   }
 
-  /** Plans what is lacking once more, with bounds that no answer was asked for by. */
+  /** Plans what is lacking once more, with bounds that no request has used yet. */
   async planAgain(facts: StorageFacts | null, lacks: readonly Lack[], look: number): Promise<void> {
     if (!this.#isJudged) return;
     const isProven = provenSegments(this.#former);
     const { sliceRows } = this.#context;
-    // of many rows the windows that differ are found by their counts, but for those that have as many others
+    // with many rows, counts find the windows that differ, except those with as many other rows
     const areCountsEnough = this.#countRows !== undefined && this.#comparedRows() > sliceRows;
     const windows = lacks
       .filter(({ seen, here }) => !areCountsEnough || here.rows >= seen.rows)
@@ -346,7 +345,7 @@ export class TableArchiver {
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
     await this.#dropSegments((segment) => {
       const overlaps = windows.some(({ from, to }) => BigInt(segment.from) < to && BigInt(segment.to) > from);
-      // what only the archive still has is not asked for again
+      // what only the archive still has is not requested again
       const isHere = isProven(segment) || this.#isApart(segment);
       return overlaps && !isHere;
     });
@@ -365,8 +364,7 @@ export class TableArchiver {
   }
 
   /**
-   * Lets go of what was seen from an earlier beginning on, where the gateway's rows begin later by now and each of six
-   * questions, on new connections, finds nothing ahead of that.
+   * Drops evidence from before the gateway's present beginning, if six requests on new connections find nothing before it.
    */
   async letGoRetained(facts: StorageFacts | null, lacks: readonly Lack[]): Promise<void> {
     const { journal } = this.#context;
@@ -381,7 +379,7 @@ export class TableArchiver {
       this.#record.letGo((seen) => BigInt(seen.first ?? seen.from) < begin);
   }
 
-  /** True where each of six questions about a window, on new connections, brings nothing. */
+  /** True if six requests for a window, on new connections, bring nothing. */
   async #isNoneIn({ from, to }: Window): Promise<boolean> {
     const { work, slices } = this.#context;
     for (let question = 1; question <= questionsAhead; question++) {
@@ -394,8 +392,8 @@ export class TableArchiver {
   }
 
   /**
-   * Lets go of what an earlier job saw, where each of eight looks agrees with what is here: the gateway has no more by now,
-   * whatever it had then. `look` gives the facts anew.
+   * Drops evidence of an earlier job if eight looks agree with what is here: the gateway has no more now, whatever it had
+   * then. `look` returns new facts.
    */
   async letGoOlder(lacks: readonly Lack[], look: () => Promise<StorageFacts | null>): Promise<void> {
     if (lacks.some(({ seen }) => !seen.isOlder)) return;
@@ -407,7 +405,7 @@ export class TableArchiver {
     this.#record.letGo((seen) => seen.isOlder === true && this.#mayLetGo(seen));
   }
 
-  /** Lets go of what was seen under other versions than the run's, which is new and stays. */
+  /** Drops evidence from other versions than the run's, which is new and stays. */
   letGoOtherVersions(lacks: readonly Lack[]): void {
     const { version } = this.#context.evidence;
     const isToGo = (seen: Evidence) => isOfOtherVersion(seen, version) && this.#mayLetGo(seen);
@@ -448,20 +446,20 @@ export class TableArchiver {
     const own = facts?.get(this.table.name);
     const total = own === undefined ? held.of(this.table.name).fullScan?.rows : Number(own.rows);
     const latest = seen.by === "told" ? this.#record.latestOf(seen) : undefined;
-    const when = seen.isOlder ? "an earlier attempt was" : "this command was";
-    const what = seen.by === "told" ? "told of" : "sent";
+    const when = seen.isOlder ? "to an earlier attempt" : "to this command";
+    const what = seen.by === "told" ? "reported" : "sent";
     const where =
       seen.from === everything.from && seen.to === everything.to ? "" : ` in ${windowText(windowOf(seen))}`;
-    const message = `${when} ${what} ${countText(seen.rows, "row")}${where}, and ${here.rows} are here${here.rows >= seen.rows ? ", but not the same" : ""}`;
+    const message = `the gateway ${what} ${countText(seen.rows, "row")}${where} ${when}, but ${here.rows}${here.rows >= seen.rows ? " others" : ""} are here`;
     const isStill = (latest ?? 0) > here.rows || (total ?? 0) > this.#comparedRows();
     return new RunvaultError(isStill ? "incomplete" : "unverified", message, {
-      hint: "The gateway's answers contradict each other, as those of nodes with different rows do. Ask its operator; run the same command again.",
+      hint: "The gateway's answers contradict each other, as nodes with different rows do. Run the same command again; if it stays so, ask the gateway's operator.",
     });
   }
 
   /**
-   * Values that stopped the table before may have been corrected since at the gateway: what still does not fit its column is
-   * fetched again, unless it was proven.
+   * Values that stopped the table before may have been corrected at the gateway since: segments that still do not fit their
+   * columns are fetched again, unless they were proven.
    */
   async #dropTooWide(): Promise<void> {
     if (this.#isHeldTried || this.#former?.attempt.error?.code !== "value_out_of_range") return;
@@ -480,7 +478,7 @@ export class TableArchiver {
     }
   }
 
-  /** The earliest ts_event of the rows held that were never proven; undefined where there are none. */
+  /** The earliest ts_event of held rows that were never proven; undefined if there are none. */
   async #firstUnproven(): Promise<Nanoseconds | undefined> {
     const { journal } = this.#context;
     const isUnproven = (segment: Segment) => segment.rows > 0 && !this.#isProven(segment);
@@ -499,7 +497,7 @@ export class TableArchiver {
     return this.#scan.found.rows > 0;
   }
 
-  /** Holds all that is here against the source's rows once more, for its version moved meanwhile, and drops what differs. */
+  /** Compares all held rows with the source's again, because its version has changed, and drops what differs. */
   async streamAgain(facts: StorageFacts | null): Promise<void> {
     if (this.#lapsed !== undefined) return;
     this.#alone = undefined;
@@ -509,10 +507,10 @@ export class TableArchiver {
     });
   }
 
-  /** Plans what was dropped then, or is missing by now. True where there is any. */
+  /** Plans what was dropped then or is missing now. True if there is any. */
   async planStreamed(facts: StorageFacts | null): Promise<boolean> {
     if (this.#lapsed !== undefined) return false;
-    // what a full scan found is of the version before, too
+    // what a full scan found belongs to the earlier version, too
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
     else if (!this.#isOther) return false;
     await this.plan(facts);
@@ -520,20 +518,20 @@ export class TableArchiver {
   }
 
   /**
-   * True where what is held has to be streamed once more, for counts cannot tell what changed in place: the run is final
-   * and was archived while it grew, or has another version than it was archived under, or that is asked for.
+   * True if held rows have to be streamed once more, because counts do not show changes in place: the run is final and was
+   * archived while it grew, or has another version now, or a recheck is requested.
    */
   get #isToCompare(): boolean {
     const { run, finalPass, recheck } = this.#context;
     if (!run.final || this.#countRows === undefined) return false;
     if (recheck || (this.#grewHere && finalPass === "rows")) return true;
-    // what was proven, and came otherwise since: counts are none the wiser today
+    // proven rows that came differently since: counts do not show that today either
     const { proven, attempt } = this.#former ?? {};
     if (proven?.state === "COMPLETE" && attempt?.error?.code === "unverified") return true;
     return this.#former !== undefined && isOutdated(latestView(this.#former), run);
   }
 
-  /** True where rows that are held came while the run went on. */
+  /** True if held rows came before the run had ended. */
   get #grewHere(): boolean {
     const former = this.#former;
     if (this.#context.journal.held.resumedGrowing || former?.proven?.state === "OPEN") return true;
@@ -541,8 +539,8 @@ export class TableArchiver {
   }
 
   /**
-   * Compares what is held with the source's rows, once a job, and drops what differs. True where anything does. `afresh`:
-   * also what was compared or fetched before. `within`: no more than what lies in these windows.
+   * Compares held rows with the source's, once per job, and drops what differs. True if anything does. `afresh`: also what
+   * was compared or fetched before. `within`: only what lies in these windows.
    */
   async #compare(afresh = false, within?: readonly Window[]): Promise<boolean> {
     const { journal, run, work, slices, sliceRows } = this.#context;
@@ -550,7 +548,7 @@ export class TableArchiver {
     const held = journal.held.of(name);
     const from = this.#gatewayFrom;
     const isEqual = ({ segments }: HeldWindow) => segments.every(({ file }) => held.compared.has(file));
-    // where rows are not counted, what this job fetched is held against its own full scan
+    // where rows are not counted, what this job fetched is compared with its own full scan
     const isFormer = ({ file, partOf }: Segment) =>
       this.#formerFiles.has(file) || (partOf !== undefined && this.#formerFiles.has(partOf));
     const isOwn = ({ segments }: HeldWindow) =>
@@ -614,9 +612,9 @@ export class TableArchiver {
   }
 
   /**
-   * Fetches what the plan says, and converts each bucket as soon as all of it is here. `onFetched` is called once rows are,
-   * though they may still be converted. A value that does not fit its column stops neither: the rows stay, for what
-   * comes once the column is wider, and that is said of all values at once.
+   * Fetches what is planned, and converts each bucket as soon as it is complete. `onFetched` is called once all rows are
+   * here, even if some are still being converted. A value that does not fit its column stops neither: the rows stay for
+   * when the column is wider, and one error reports all such values.
    */
   async fetch(onFetched = () => {}): Promise<void> {
     const plan = this.#plan;
@@ -629,7 +627,7 @@ export class TableArchiver {
     if (plan.gaps.length > 0) this.#alone = this.#sameScan = undefined;
     const { slices, journal, run } = this.#context;
     const { name } = this.table;
-    // not before: facts that nothing has room for decide nothing
+    // only now: facts that no disk has room for decide nothing
     if (journal.held.of(name).grain === null && plan.spanRows > 0) await journal.setGrain(name, plan.grain);
     // buckets that need no fetching, but lost or never got their Parquet
     const ready = journal.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
@@ -659,7 +657,7 @@ export class TableArchiver {
     const fetched = fetchBuckets({
       slices: slicesOf(run, this.table, plan),
       queue: slices,
-      // table after table, so that the buckets of the first are converted while the others are on their way
+      // table after table, so that the buckets of the first are converted while the others are fetched
       priority: -(this.#context.order * tableNames.length + tableNames.indexOf(name)),
       signal: this.#context.fetching,
       fetch: (slice, signal) => storeSlice(slice, signal, storing),
@@ -677,8 +675,8 @@ export class TableArchiver {
   }
 
   /**
-   * Holds what came in place of rows that differed against what the comparison saw of them. Where it is others again, they
-   * are compared, and fetched, once more: rows that changed in the meantime stay as they are by then.
+   * Compares what came in place of differing rows with what the comparison saw. If it differs again, it is compared and
+   * fetched once more; rows that change in between stay as they are then.
    */
   async #confirm(plan: FetchPlan): Promise<void> {
     for (let isLast = false; ; isLast = true) {
@@ -699,7 +697,7 @@ export class TableArchiver {
     }
   }
 
-  /** Stretches that were fetched for they differed, and whose rows are others than the comparison saw there. */
+  /** Stretches fetched because they differed, whose rows are not those that the comparison saw. */
   async #unlikeSeen(): Promise<Window[]> {
     const { journal } = this.#context;
     const { segments, quarantine } = journal.held.of(this.table.name);
@@ -707,7 +705,7 @@ export class TableArchiver {
     for (const stretch of contiguous(this.#changed)) {
       const window = { from: stretch[0]!.from, to: stretch.at(-1)!.to };
       const isHere = (one: Segment | QuarantineFile) => overlaps(one, window);
-      // rows that were set aside are not in the text any more
+      // rows that were set aside are no longer in the text
       if (quarantine.some(isHere)) continue;
       const read = (segment: Segment) => journal.textOf(segment);
       if (!(await isAsSeen(this.table, stretch, segments.filter(isHere), read))) others.push(window);
@@ -721,7 +719,7 @@ export class TableArchiver {
     for (const segment of journal.held.of(this.table.name).segments) yield await journal.textOf(segment);
   }
 
-  /** Holds what is here against the facts. True when some windows must be fetched again, which are then planned. */
+  /** Compares held rows with the facts. True if some windows have to be fetched again; these are then planned. */
   async reconcile(facts: StorageFacts | null): Promise<boolean> {
     const own = facts?.get(this.table.name);
     if (this.#lapsed !== undefined) return false;
@@ -730,7 +728,7 @@ export class TableArchiver {
     await this.#countAgain();
     if (this.#disagreeing.length > 0) {
       const windows = this.#disagreeing.splice(0);
-      // what the gateway dropped while it was read cannot be asked for again
+      // what the gateway dropped while it was read cannot be requested again
       if (windows.some(({ from }) => own.first !== undefined && own.first > from)) await this.plan(facts);
       await this.#dropSegments(
         (segment) => !this.#isApart(segment) && windows.some((window) => liesIn(segment, window)),
@@ -739,11 +737,11 @@ export class TableArchiver {
     await this.plan(facts);
     const plan = this.#plan;
     if (plan === undefined) return false;
-    // what was dropped takes its bucket's Parquet with it, even where nothing comes in its place
+    // dropped segments take their bucket's Parquet with them, even if nothing replaces them
     return plan.drop.length > 0 || plan.gaps.length > 0;
   }
 
-  /** Counts again in windows whose counts differed: facts may lag behind the rows. */
+  /** Counts windows again whose counts differed: facts may lag behind the rows. */
   async #countAgain(): Promise<void> {
     const still: Disagreement[] = [];
     for (const window of this.#disagreeing) {
@@ -763,12 +761,12 @@ export class TableArchiver {
     return this.error === null && !this.absent && this.#lapsed === undefined;
   }
 
-  /** True where counts stand against what came, before or while it was fetched: those that lag may agree later. */
+  /** True if counts contradict what came: counts that lag may agree later. */
   mayAgreeLater(facts: StorageFacts | null): boolean {
     return this.disagrees(facts) || this.#isAgainstCounts;
   }
 
-  /** Takes back an error that counts which may have lagged led to. True where there was one: then it is to be planned. */
+  /** Takes back an error that lagging counts may have caused. True if there was one: then plan the table again. */
   forgetDissent(): boolean {
     if (!this.#isAgainstCounts) return false;
     this.error = null;
@@ -781,9 +779,9 @@ export class TableArchiver {
   }
 
   /**
-   * Finds by bisection how far the gateway's count matches the rows received: within the first window that is counted
-   * otherwise, if that is after the table's first row and all rows proven before. Undefined if they agree, or there is
-   * nothing to fall back to. `others` counts instead, by facts that are known to differ.
+   * Finds by bisection how far the gateway's count matches the rows received: in the first window whose count differs, if
+   * that is after the table's first row and all proven rows. Undefined if they agree, or there is nothing to fall back to.
+   * `others` counts instead, by facts that are known to differ.
    */
   async findAgreedUntil(facts: StorageFacts | null, others?: CountRows): Promise<Nanoseconds | undefined> {
     const { until, committed } = this.#context;
@@ -793,7 +791,7 @@ export class TableArchiver {
     const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
     const isBeyond = (time: Nanoseconds) =>
       time > first && proven.every((before) => before === null || time > BigInt(before));
-    // what is less here than was seen is left for a later job, with all behind it
+    // what is less here than the evidence says is left for a later job, with everything after it
     const lacks = others === undefined ? (await this.lacking()).map(({ seen }) => BigInt(seen.from)) : [];
     const ahead = lacks.filter(isBeyond);
     if (ahead.length > 0 && ahead.length === lacks.length) {
@@ -809,7 +807,7 @@ export class TableArchiver {
     );
     if (differing === undefined) return undefined;
     const times = await this.#timesIn(differing);
-    // the others may be anywhere in it
+    // the missing rows may be anywhere in it
     const agreed =
       times.length < differing.rows ? differing.from : await agreedUntil(differing, times, countRows);
     if (!isBeyond(agreed)) return undefined;
@@ -817,7 +815,7 @@ export class TableArchiver {
     return agreed;
   }
 
-  /** The ts_event of each row of a window, but for rows set aside and lines that tell none. */
+  /** The ts_event of each row of a window, except rows set aside and lines that have none. */
   async #timesIn({ segments }: HeldWindow): Promise<Nanoseconds[]> {
     const times: Nanoseconds[] = [];
     for (const segment of segments) {
@@ -830,7 +828,7 @@ export class TableArchiver {
     return times;
   }
 
-  /** Lets go of what lies beyond a horizon that fell back, and plans what that cuts off. */
+  /** Drops what lies beyond a horizon that moved back, and plans what that cuts off. */
   async fallBack(facts: StorageFacts | null): Promise<void> {
     const { until } = this.#context;
     if (until === undefined || this.#lapsed !== undefined) return;
@@ -846,8 +844,8 @@ export class TableArchiver {
   }
 
   /**
-   * Without counts, what an earlier job archived may be what two passes disagree about: its windows are asked for once
-   * more, and those that changed are planned. Throws `shrunk` where a proven one lost rows.
+   * Without counts, the passes may disagree about what an earlier job archived: its windows are requested once more, and
+   * those that changed are planned. Throws `shrunk` if a proven one lost rows.
    */
   async #mendWindows(): Promise<boolean> {
     if ((await this.#disagreementByRows()) === null || this.#compared) return false;
@@ -862,12 +860,12 @@ export class TableArchiver {
   }
 
   /**
-   * How the two passes disagree, once the gateway was asked whether it prints the same rows in more than one way, or has none
-   * but those that are here by now.
+   * How the two passes disagree, after asking the gateway whether it prints the same rows in more than one way, or now has
+   * only those that are here.
    */
   async #disagreementByRows(): Promise<RunvaultError | null> {
     const found = await this.#disagreement();
-    // another number of rows is no matter of how they are printed
+    // the number of rows does not depend on how they are printed
     if (found?.code !== "unverified") return found;
     const { journal, run, work } = this.#context;
     const onRows = (rows: number, bytes: number) => this.#context.onScanned(this.table, rows, bytes);
@@ -881,23 +879,23 @@ export class TableArchiver {
       this.#sameScan = journal.held.of(this.table.name).fullScan?.sha256;
       return null;
     }
-    // rows that were corrected once between the two: then a pass over all of it brings these by now
+    // if rows were corrected between the two, a new pass brings those that are here
     const isThere = (await scanAll(this.#scan)) !== "absent";
     return isThere ? await this.#disagreement() : found;
   }
 
-  /** Proves that there are no rows outside of those here, and none behind a cap. */
+  /** Proves that there are no rows outside those here, and none cut off by a cap. */
   async proveFilled(facts: StorageFacts | null): Promise<void> {
     const { slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
     const { fullScan } = this.#context.journal.held.of(this.table.name);
     const extent = extentOf(own ?? fullScan);
     if (this.#lapsed !== undefined) return;
-    // shown already, or doubted, or to be told that the facts say otherwise
+    // shown already, or doubted, or soon reported as contradicting the facts
     if (this.restsOn.length > 0 || this.#doubt !== null || this.disagrees(facts)) return;
     if (extent === undefined || !this.#agreedRows(facts)) return;
     const isByArrival = this.#route.numbers === "arrival";
-    // the order of rows that came since is yet to be shown
+    // the order of newer rows is yet to be shown
     const isStanding = own !== undefined && !isByArrival;
     this.restsOn = isStanding ? standingGrounds(this.#former, own, run, until) : [];
     if (this.restsOn.length > 0) return;
@@ -922,8 +920,8 @@ export class TableArchiver {
   }
 
   /**
-   * Plans anew where rows are doubted and the gateway's begin later by now: nothing shows the ends of what it dropped. True
-   * where it did.
+   * Plans again if rows are doubted and the gateway's now begin later: nothing shows the ends of what it dropped. True if
+   * it did.
    */
   async planBegunLater(facts: StorageFacts | null): Promise<boolean> {
     const now = this.#doubt === null ? undefined : await this.#begunLater(facts);
@@ -933,13 +931,13 @@ export class TableArchiver {
     return true;
   }
 
-  /** Streams what is not proven yet once more: counts say nothing of the order in which rows of one instant arrive. */
+  /** Streams unproven rows once more: counts say nothing about the order in which rows of one instant arrive. */
   async #requireSameOrder(): Promise<void> {
     const { journal, run, work, slices, sliceRows } = this.#context;
     const held = journal.held.of(this.table.name);
     const isProven = provenSegments(this.#former);
     const aside = new Set(held.quarantine.map(windowKey));
-    // rows that were set aside are not in the text any more
+    // rows that were set aside are no longer in the text
     const windows = heldWindows(held).filter(
       (window) => !window.segments.every(isProven) && !aside.has(windowKey(window)),
     );
@@ -956,15 +954,15 @@ export class TableArchiver {
       if (differing === undefined) continue;
       throw new RunvaultError(
         "unverified",
-        `the gateway gives rows in ${windowText(differing)} in another order when asked again, or others`,
+        `asked again, the gateway sends the rows in ${windowText(differing)} in another order, or other rows`,
         {
-          hint: "The profile numbers rows of one instant by their arrival (ties: arrival): take ties: bytes, which depends on no order.",
+          hint: "The profile numbers rows of one instant by their arrival (ties: arrival). Use ties: bytes, which does not depend on the order.",
         },
       );
     }
   }
 
-  /** Whether the answer that brought these rows alone is of the table as it is counted now. */
+  /** Whether the single answer that brought these rows covers the table as it is counted now. */
   #isAlone({ first, last }: Extent): boolean {
     if (this.#alone === undefined) return false;
     const { from, to } = this.#alone.of;
@@ -972,8 +970,8 @@ export class TableArchiver {
   }
 
   /**
-   * Shows that a table without rows has none, by what the tables that have some have shown. True when rows turned up,
-   * which are then planned.
+   * Proves that a table without rows has none, by what the tables with rows have shown. True if rows turned up; these are
+   * then planned.
    */
   async proveEmpty(
     facts: StorageFacts | null,
@@ -983,7 +981,7 @@ export class TableArchiver {
     const { journal, slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
     if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
-    // was said while no table of the run had rows
+    // this was said while no table of the run had rows
     const isPast = (ground: string) => filled.size > 0 && ground === grounds.countedNoneInRun;
     const standing = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     this.restsOn = standing.some(isPast) ? [] : standing;
@@ -1017,7 +1015,7 @@ export class TableArchiver {
     return true;
   }
 
-  /** Throws `incomplete` where a table that was empty has a row by now which is not counted yet: the run goes on. */
+  /** Throws `incomplete` if an empty table of a run that has not ended now has a row that is not counted yet. */
   async #requireNoneSince(): Promise<void> {
     const { until, slices } = this.#context;
     const from = this.#former?.proven?.certificate?.until ?? null;
@@ -1026,12 +1024,12 @@ export class TableArchiver {
     try {
       await slices.add(() => requireNone(asksOf(this.table, this.#context), window));
     } catch (error) {
-      // so long a window may be refused, which says nothing of rows
+      // such a long window may be refused, which says nothing about rows
       if (!isRefusal(error)) throw error;
     }
   }
 
-  /** Rows that are here and that counts, or the full scan, agree upon; undefined where they do not, or there is no saying. */
+  /** The number of rows here, if counts or the full scan agree; undefined if they do not, or there are neither. */
   #agreedRows(facts: StorageFacts | null): number | undefined {
     const held = this.#context.journal.held.of(this.table.name);
     const rows = this.#comparedRows();
@@ -1050,7 +1048,7 @@ export class TableArchiver {
     }
   }
 
-  /** Takes note of rows that a finished run's summary counts and that are not here, where nothing explains it. */
+  /** Notes that a finished run's summary counts more rows than are here, if nothing explains it. */
   async holdAgainstSummary(summary: () => Promise<Uint8Array | null>): Promise<void> {
     const { name } = this.table;
     if ((name !== "fills" && name !== "orders") || !this.#isJudged || !this.#context.run.final) return;
@@ -1069,7 +1067,7 @@ export class TableArchiver {
     const common = {
       ...(held.through === undefined ? {} : { through: held.through }),
       exactTypes: { ...exactTypes(this.table.name) },
-      // rows that were not compared to the end are still those of the version before
+      // rows that were not compared to the end still belong to the earlier version
       storageVersion: isCompared ? this.#context.versionNow() : latestView(this.#former!).storageVersion,
     };
     const own = facts?.get(this.table.name);
@@ -1088,7 +1086,7 @@ export class TableArchiver {
       this.absent = false;
       this.error ??= new RunvaultError(
         "unverified",
-        `the gateway says that it has no such table, but ${countText(rowsSeen, "row")} of it were told of or came`,
+        `the gateway says that it has no such table, but it reported or sent ${countText(rowsSeen, "row")} of it`,
         { hint: "Run the same command again; if it stays so, ask the gateway's operator." },
       );
     }
@@ -1117,7 +1115,7 @@ export class TableArchiver {
         error: this.error === null ? null : failureOf(this.error, checkedAt),
         notes: [...this.#notes(), ...(standing.note === null ? [] : [standing.note])],
         ...this.#toRemember(isOk, holding),
-        // what an attempt proved that reaches less far takes no rows away
+        // an attempt whose proof reaches less far takes no rows away
         holding: isOk && !standing.replaces ? (this.#former?.attempt.holding ?? null) : holding,
         ...(came === undefined ? {} : { came }),
       };
@@ -1137,10 +1135,10 @@ export class TableArchiver {
     return settled("ok", { state: run.final ? "COMPLETE" : "OPEN", ...brought }, beside);
   }
 
-  /** What came of the table in attempts that went wrong, where more came than is kept. */
+  /** The rows that failed attempts brought, if more came than are kept. */
   #came(kept: Holding | null): Attempt["came"] {
     const before = this.#former?.attempt.came;
-    // rows of another run are none of this one's
+    // rows of another run do not count for this one
     const isOfRun = this.error === null || isKeptAfter(this.error);
     const all = [...(isOfRun ? [this.#scan.found.came] : []), ...(before === undefined ? [] : [before])];
     const { rows = 0, first } = (kept ?? this.#former?.proven)?.certificate ?? {};
@@ -1153,18 +1151,18 @@ export class TableArchiver {
   }
 
   /**
-   * What is kept of an attempt that went wrong: no fewer rows than were here before. What no later job may take for whole
-   * is doubted. Null where nothing is but what was proven, and what the attempt brought is not worth keeping.
+   * What is kept of a failed attempt: no fewer rows than were here before. Segments that no later job may take as complete
+   * are marked as doubted. Null if only proven rows remain, and what the attempt brought is not worth keeping.
    */
   async #unproven(own: CertifiedHolding): Promise<Holding | null> {
     const { error } = this;
-    // all came, and was judged then: what it was judged by says whether a later job has to ask for it again
+    // all rows came and were judged: that judgement says whether a later job has to fetch them again
     const isWhole = own.certificate.ended === "clean";
     const isTrusted = error === null || worthKeeping(error) || isWhole;
     const isFormer = ({ file, partOf = file }: Segment) =>
       this.#formerFiles.has(file) || this.#formerFiles.has(partOf);
     const isKept = isTrusted || isKeptAfter(error);
-    // what was proven stands in for these
+    // proven rows stand in for these
     const isRestless = (segment: Segment) =>
       this.#former?.proven != null && this.#restless.some((window) => overlaps(segment, window));
     const brought = own.segments.filter((segment) => (isKept && !isRestless(segment)) || isFormer(segment));
@@ -1189,8 +1187,8 @@ export class TableArchiver {
   }
 
   /**
-   * The rows that were never proven and that the gateway no longer has, to be held beside those that are proven now; null
-   * where there are none. Of a bucket in which they and proven rows came in the same window, all rows.
+   * The rows that were never proven and that the gateway no longer has, to be kept beside those that are proven now; null
+   * if there are none. If such rows share a window with proven ones, all rows of their bucket.
    */
   async #beside(own: Holding): Promise<Holding | null> {
     const all = await this.#withFormer(own.segments);
@@ -1213,8 +1211,8 @@ export class TableArchiver {
   }
 
   /**
-   * What the next attempt is held against, the widest windows of many: of one that was ok what lies behind its horizon, else
-   * what is not here. Of rows that are held the next attempt takes note when it lets them go, but for those it never takes up.
+   * The evidence for the next attempt; of many windows, the widest. After a successful attempt, that is what lies after its
+   * horizon, otherwise what is not here. Held rows are left out: the next attempt records them if it drops them.
    */
   #toRemember(isOk: boolean, holding: Holding | null): Pick<Attempt, "seen"> {
     const { until } = this.#context;
@@ -1229,7 +1227,7 @@ export class TableArchiver {
     return seen.length === 0 ? {} : { seen };
   }
 
-  /** What was seen that is not here, or that the horizon leaves open; all of it where what is here can't be read. */
+  /** Evidence that the rows here do not meet, or that the horizon leaves open; all of it if the rows here cannot be read. */
   async #findUnmet(): Promise<readonly Evidence[]> {
     const { until } = this.#context;
     const { items } = this.#record;
@@ -1302,8 +1300,8 @@ export class TableArchiver {
   }
 
   /**
-   * Throws `shrunk` where rows that were proven are not here any more: counts do not tell where others came in their
-   * place. Only buckets are looked at of which a segment was fetched again; a row that was corrected keeps its seq.
+   * Throws `shrunk` if proven rows are no longer here: counts do not show it if others came in their place. Looks only at
+   * buckets of which a segment was fetched again; a corrected row keeps its seq.
    */
   async #requireProvenRows(files: readonly ParquetFile[], setAside: number): Promise<void> {
     const proven = this.#former?.proven ?? null;
@@ -1322,7 +1320,7 @@ export class TableArchiver {
       // a corrected row may have moved to another bucket
       gone += missing && (await this.#context.countGone(this.table, before, await this.#located(files)));
     }
-    // rows that are set aside only now are told as such
+    // rows newly set aside are reported as such
     const aside = setAside - (proven.certificate?.quarantined ?? 0);
     if (gone <= BigInt(Math.max(0, aside))) return;
     throw new RunvaultError(
@@ -1333,8 +1331,8 @@ export class TableArchiver {
   }
 
   /**
-   * True where no later job may take a segment for whole because its counts, by then, happen to be those of its rows. What
-   * was proven before, and what only the archive has by now, stays.
+   * True if no later job may take a segment as complete because its counts happen to match. What was proven before, and
+   * what only the archive still has, stays.
    */
   #isDoubted(segment: Segment): boolean {
     if (this.#disagreeing.some((window) => liesIn(segment, window))) return true;
@@ -1342,7 +1340,7 @@ export class TableArchiver {
     return this.#isHashOther && !isGone && !provenSegments(this.#former)(segment);
   }
 
-  /** Throws `shrunk` where an OPEN table is said to have no rows, and questions about those that were proven bring some. */
+  /** Throws `shrunk` if an OPEN table is said to have no rows, but requests for its proven rows bring some. */
   async #requireNoneProven(): Promise<void> {
     const { state, certificate } = this.#former!.proven!;
     const extent = extentOf({ first: certificate?.first?.ts, last: certificate?.last?.ts });
@@ -1351,13 +1349,13 @@ export class TableArchiver {
       throw vanished("no rows of the table");
   }
 
-  /** The proof of all rows together: those that the gateway no longer has are proven by what proved them then. */
+  /** The proof of all rows together: rows that the gateway no longer has keep the proof they had. */
   #withRowsGone(proof: Proof): Proof {
     const before = this.#former?.proven?.certificate?.proof;
     return this.#gatewayFrom === undefined || before === undefined ? proof : weakerProof(proof, before);
   }
 
-  /** Of a table that the gateway keeps nothing of: makes Parquet that is lost anew, and throws where segments are lost. */
+  /** For a table that the gateway no longer has: rebuilds lost Parquet, and throws if segments are lost. */
   async #keepWhole(): Promise<void> {
     const { segments, parquet } = this.#former!.proven!;
     const whole = await this.#rows.whole(segments);
@@ -1385,8 +1383,8 @@ export class TableArchiver {
   }
 
   /**
-   * Converts what is not yet: what the gateway's rows begin in was parted, or the table failed. Of a table that failed, what
-   * cannot be is left out.
+   * Converts what has no Parquet yet, because a segment was split at the gateway's first row, or the table failed. For a
+   * failed table, what cannot be converted is left out.
    */
   async #convertOwn(): Promise<void> {
     const { segments } = this.#context.journal.held.of(this.table.name);
@@ -1398,8 +1396,8 @@ export class TableArchiver {
   }
 
   /**
-   * What the proof rests on beside its kind: the ends, or what shows that there are no rows; and what was last done about
-   * rows archived before, which stands until it is done again.
+   * What the proof rests on besides its kind: the ends, or what shows that there are no rows; and how rows archived before
+   * were last checked, which stands until that is done again.
    */
   async #grounds(): Promise<string[]> {
     const isOfRows = (ground: string) => Object.values<string>(heldGrounds).includes(ground);
@@ -1411,7 +1409,7 @@ export class TableArchiver {
     const held = this.#heldGround();
     const before = shown.length === 0 ? [] : said.filter(isOfRows);
     const { pages } = this.#route;
-    // a row that comes late between two pages makes counts agree with rows that are doubled and lost
+    // a late row between two pages may double one row and lose another while the counts agree
     const joined =
       pages === "offset" ? [grounds.pagesByOffset] : pages === "number" ? [grounds.pagesByNumber] : [];
     const paged = shown.length === 0 ? [] : joined;
@@ -1419,8 +1417,8 @@ export class TableArchiver {
   }
 
   /**
-   * Where rows may have come and gone at the gateway: from the horizon up to which the table was proven, or from the earliest
-   * row that came and was not, to where its rows begin. What was told before is not told again.
+   * Where rows may have come and gone at the gateway: from the horizon up to which the table was proven, or from the
+   * earliest row that came without being proven, to where its rows begin. What was reported before is not reported again.
    */
   async #unseenWindow(): Promise<Window | undefined> {
     const to = this.#gatewayFrom;
@@ -1432,7 +1430,7 @@ export class TableArchiver {
     const since = this.#sinceHorizon(to);
     const starts = since === undefined ? [] : [since.from];
     if (attempt?.came?.first != null) starts.push(BigInt(attempt.came.first));
-    // as it was proven, though the gateway had other rows there since
+    // proven segments in whose place the gateway had other rows since
     const former = latestView(this.#former)?.segments.filter(({ doubted }) => doubted === undefined) ?? [];
     const files = new Set(former.flatMap(({ file, partOf = file }) => [file, partOf]));
     const other = proven?.segments.filter(({ file, rows }) => rows > 0 && !files.has(file)) ?? [];
@@ -1454,7 +1452,7 @@ export class TableArchiver {
     return until == null || to === undefined || to <= BigInt(until) ? undefined : { from: BigInt(until), to };
   }
 
-  /** What this job did about rows archived before; undefined for nothing. */
+  /** How this job checked rows archived before; undefined if it did not. */
   #heldGround(): string | undefined {
     if (this.#isSameByHash) return heldGrounds.hash;
     if (this.#compared) return heldGrounds.streamed;
@@ -1462,7 +1460,7 @@ export class TableArchiver {
     return isTrusted ? heldGrounds.counts : undefined;
   }
 
-  /** True where the operator takes these rows for set aside: now, or when they, or others like them, were proven so. */
+  /** True if the operator accepts these rows as set aside: now, or when the same rows were proven that way. */
   async #isAccepted(quarantine: readonly QuarantineFile[]): Promise<boolean> {
     if (this.#context.acceptQuarantine) return true;
     const { proven } = this.#former ?? {};
@@ -1477,7 +1475,7 @@ export class TableArchiver {
     return rows.length === quarantinedRows(others) && rows.every((row) => accepted.has(row));
   }
 
-  /** Rows that the gateway still has to have: those held but for what it no longer keeps. */
+  /** Rows that the gateway should still have: those held, except what it no longer keeps. */
   #comparedRows(): number {
     return sumRows(this.#comparedWindows());
   }
@@ -1497,7 +1495,7 @@ export class TableArchiver {
       ];
     }
     if (this.error !== null) return [];
-    if (this.absent) return this.#isSaidNone ? ["the profile says so: the gateway has no such history"] : [];
+    if (this.absent) return this.#isSaidNone ? ["the profile says that the gateway has no such history"] : [];
     const notes: string[] = [];
     if (this.#gatewayFrom !== undefined) {
       const gone = `the gateway no longer has rows before ${formatTime(this.#gatewayFrom)}`;
@@ -1512,7 +1510,7 @@ export class TableArchiver {
     if (this.#outdated !== undefined) {
       const { seen, here } = this.#outdated;
       notes.push(
-        `${countText(seen.rows, "row")} in ${windowText(windowOf(seen))} were seen under another version of the run; by its new one there are ${here.rows}`,
+        `${countText(seen.rows, "row")} in ${windowText(windowOf(seen))} were seen under another version of the run; its new version has ${here.rows}`,
       );
     }
     notes.push(...this.#noteBeside());
@@ -1532,7 +1530,7 @@ export class TableArchiver {
     return [`${rows} that came before were never proven: --allow-incomplete shows them`];
   }
 
-  /** Facts that leave a table out say that there is none only together with its own route. */
+  /** Facts that leave a table out prove nothing unless the table's own route says the same. */
   async #requireUnavailable(): Promise<void> {
     if (await isRefusedByRoute(asksOf(this.table, this.#context), this.#context.until)) return;
     throw new RunvaultError(
@@ -1544,12 +1542,12 @@ export class TableArchiver {
     );
   }
 
-  /** Parts a segment where the gateway's rows begin now. */
+  /** Splits a segment where the gateway's rows now begin. */
   async #split({ segment, at }: SplitStep): Promise<void> {
     await this.#context.journal.splitSegment(this.table.name, segment, await this.#rows.partsOf(segment, at));
   }
 
-  /** Holds again what was proven ahead of the gateway's first row. Throws `unverified` where it is lost. */
+  /** Brings back what was proven before the gateway's first row. Throws `unverified` if it is lost. */
   async #restore({ segments, at }: RestoreStep): Promise<void> {
     const { journal } = this.#context;
     const { name } = this.table;
@@ -1565,7 +1563,7 @@ export class TableArchiver {
     for (const segment of segments) await journal.addSegments(name, await this.#rows.aheadOf(segment, at));
   }
 
-  /** The row hash of the table's Parquet files; null of a table that failed, whose buckets may lack theirs. */
+  /** The row hash of the table's Parquet files; null for a failed table, whose buckets may lack theirs. */
   async #rowHash(files: readonly ParquetFile[], bounds: TimeBounds = {}): Promise<RowHash | null> {
     if (this.error !== null) return null;
     return await this.#context.hashOf(this.table, await this.#located(files), bounds);
@@ -1576,8 +1574,8 @@ export class TableArchiver {
   }
 
   /**
-   * True where the gateway's row checksum from the first of these windows to the last is that of the rows here: then they
-   * need not be streamed. False where it cannot be had, or compared, in one question.
+   * True if the gateway's row checksum from the first of these windows to the last is that of the rows here: then they need
+   * not be streamed. False if one request cannot get it, or it cannot be compared.
    */
   async #hasHashOf(windows: readonly HeldWindow[]): Promise<boolean> {
     const { journal, run, work, hashOf } = this.#context;
@@ -1596,14 +1594,14 @@ export class TableArchiver {
       return own.rows === hash.rows && own.hash === hash.hash;
     } catch (thrown) {
       work.signal.throwIfAborted();
-      // what it is asked for only to save streaming decides nothing where it fails
+      // the checksum is requested only to save streaming, so its failure decides nothing
       const error = RunvaultError.from(thrown);
       if (error.scope === "table" || error.code === "archive_damaged") return false;
       throw error;
     }
   }
 
-  /** The source, of whose checksums the counts beside them are noted, too. */
+  /** The source, with the counts beside its checksums recorded as evidence. */
   get #noting(): Pick<HistorySource, "facts" | "traits"> {
     const { work, evidence } = this.#context;
     const { source } = work;
@@ -1611,7 +1609,7 @@ export class TableArchiver {
       ...(source.traits && { traits: source.traits.bind(source) }),
       facts: async (run, bounds, ...asked) => {
         const facts = await source.facts(run, bounds, ...asked);
-        // the ends of no rows may be those of the question
+        // the ends of an empty table may be the request's bounds
         const filled = [...(facts ?? [])].filter(([, { rows }]) => rows > 0n);
         evidence.told(new Map(filled), bounds);
         return facts;
@@ -1619,7 +1617,7 @@ export class TableArchiver {
     };
   }
 
-  /** Where the proof `hashed` is required, what the gateway's own row checksum makes of another; sets the error. */
+  /** If the proof `hashed` is required, checks the gateway's row checksum; returns the resulting proof, sets the error. */
   async #hashProof(proof: Proof, files: readonly ParquetFile[], quarantined: number): Promise<Proof> {
     const { require } = this.#context;
     if (require !== "hashed" || this.error !== null) return proof;
@@ -1669,11 +1667,11 @@ export class TableArchiver {
     return quarantined > 0 && !quarantineAccepted ? "QUARANTINED" : "ok";
   }
 
-  /** How complete the table is by its rows and what was shown of them; sets the error where it does not hold. */
+  /** The proof of the rows and of what was shown about them; sets the error if there is none. */
   async #proof(facts: StorageFacts | null, rows: number): Promise<Proof> {
     const proof = await this.#agreement(facts, rows);
     if (this.error === null && this.restsOn.length === 0) {
-      // each way to a proof gives its grounds: where none was gone, nothing is proven
+      // each way to a proof gives its grounds: without grounds, nothing is proven
       this.error = new RunvaultError("unverified", "nothing proves that there are no other rows", {
         hint: "Run the same command again.",
       });
@@ -1681,7 +1679,7 @@ export class TableArchiver {
     return this.error === null ? proof : "none";
   }
 
-  /** What agrees with the rows that are here; sets the error where it does not. */
+  /** What agrees with the rows here; sets the error if nothing does. */
   async #agreement(facts: StorageFacts | null, rows: number): Promise<Proof> {
     const { until } = this.#context;
     if (this.#doubt !== null) {
@@ -1694,7 +1692,7 @@ export class TableArchiver {
       return this.error === null ? "exhausted" : "none";
     }
     this.error = this.#dissent(facts, rows) ?? (await this.#shortfall(facts));
-    // no rows in all are none within any bounds, whether facts keep to them or not
+    // a table without any rows has none within any bounds, whether facts keep to them or not
     if (this.error === null && until !== undefined && this.#countRows === undefined && rows > 0) {
       this.error = new RunvaultError(
         "unverified",
@@ -1717,7 +1715,7 @@ export class TableArchiver {
       return otherCount(differing.rows, differing.counted, where, hint);
     }
     if (rows === 0 && own.rows === 0n && own.first !== undefined) {
-      const message = `the gateway's storage facts contradict themselves: they count no rows, but tell the first ts_event ${own.first} and the last ${own.last}`;
+      const message = `the gateway's storage facts contradict themselves: they count no rows, but give ${own.first} as the first ts_event and ${own.last} as the last`;
       return new RunvaultError("unverified", message, { hint });
     }
     if (Number(own.rows) !== rows) return otherCount(rows, Number(own.rows), "", hint);
@@ -1739,12 +1737,12 @@ export class TableArchiver {
     );
   }
 
-  /** First and last ts_event, here and by the facts; nothing where rows are set aside, whose times are not known. */
+  /** First and last ts_event, here and by the facts; nothing if rows are set aside, because their times are unknown. */
   #ends({ first, last }: TableFacts) {
     const { quarantine } = this.#context.journal.held.of(this.table.name);
     if (quarantine.length > 0) return [];
     const here = this.#endsHere();
-    // before all of it is converted nothing is known
+    // nothing is known before all of it is converted
     if (here === undefined) return [];
     return [
       ["first", this.#gatewayFrom ?? here.first, first],
@@ -1766,7 +1764,7 @@ export class TableArchiver {
     return { first: timeOfKey(begin?.first), last: timeOfKey(end?.last), ...seqs };
   }
 
-  /** How the pass that stored and the full scan disagree; null where they brought the same rows. */
+  /** How the pass that stored rows and the full scan disagree; null if they brought the same rows. */
   async #disagreement(): Promise<RunvaultError | null> {
     const { fullScan, segments, quarantine } = this.#context.journal.held.of(this.table.name);
     const hint =
@@ -1781,7 +1779,7 @@ export class TableArchiver {
     for (const segment of segments) {
       if (this.#gatewayFrom !== undefined && BigInt(segment.to) <= this.#gatewayFrom) continue;
       const text = await this.#context.journal.textOf(segment);
-      // what was stored by an earlier version has odd zeros still
+      // segments stored by an earlier version still have odd zeros
       for await (const piece of piecesWithoutOddZeros(text, this.table)) hash.update(piece);
     }
     if (hash.digest("hex") === fullScan.sha256) return null;
@@ -1801,7 +1799,7 @@ export class TableArchiver {
     await converter.convert(journal, run, this.table, bucket, segments);
   }
 
-  /** These segments with all else that is here, as far as it is more: ahead of the gateway's rows, or anywhere after an error. */
+  /** These segments, and whatever else here has more rows: before the gateway's first, or anywhere after an error. */
   #withFormer(own: readonly Segment[]): Promise<Segment[]> {
     const { segments } = this.#context.journal.held.of(this.table.name);
     const apart = segments.filter((segment) => this.#isApart(segment));
@@ -1810,30 +1808,30 @@ export class TableArchiver {
     return this.#rows.withFormer(own, apart, { from, isAnywhere });
   }
 
-  /** True of rows that were never proven and that the gateway no longer has: nothing can be held against them. */
+  /** True for rows that were never proven and that the gateway no longer has: there is nothing to compare them with. */
   #isApart(segment: Segment): boolean {
     if (this.#context.acceptShrink || this.#isProven(segment)) return false;
     const from = this.#gatewayFrom;
     return this.#lapsed !== undefined || (from !== undefined && BigInt(segment.to) <= from);
   }
 
-  /** The segments of a bucket but for those. */
+  /** The segments of a bucket, without those rows. */
   #ownIn(bucket: string): Segment[] {
     const segments = this.#context.journal.held.segmentsOf(this.table.name, bucket);
     return segments.filter((segment) => !this.#isApart(segment));
   }
 }
 
-/** Questions on new connections that must find nothing of what a gateway is taken to have dropped. */
+/** Requests on new connections that have to find nothing before rows count as dropped by the gateway. */
 const questionsAhead = 6;
 
-/** Windows that a manifest remembers of a table. */
+/** The most windows that a manifest remembers of a table. */
 const mostRemembered = 1_000;
 
-/** How often the gateway's rows may begin later while they are held against what is proven. */
+/** How often the gateway's rows may begin later while they are compared with the proven ones. */
 export const mostBeginnings = 5;
 
-/** Looks that must agree before what an earlier job saw is let go. */
+/** Looks that must agree before evidence of an earlier job is dropped. */
 const looksAtOlder = 8;
 
 function mostSeen(one: Lack | undefined, other: Lack): Lack {
@@ -1856,7 +1854,7 @@ function around(one: Extent | undefined, other: Extent): Extent {
   };
 }
 
-/** Another number of rows than the gateway counts. */
+/** The error for another number of rows than the gateway counts. */
 function otherCount(rows: number, counted: number, where: string, hint: string): RunvaultError {
   const others = countText(Math.abs(counted - rows), counted > rows ? "row" : "more row");
   return counted > rows
@@ -1868,7 +1866,7 @@ function otherCount(rows: number, counted: number, where: string, hint: string):
       );
 }
 
-/** A table that a gateway keeps no more, though it was proven and the run goes on. */
+/** The error for a proven table that the gateway no longer has although the run has not ended. */
 function takenBack({ certificate }: Proven): RunvaultError {
   const { rows = 0, until = null } = certificate ?? {};
   const where = until === null ? "" : ` before ${formatTime(BigInt(until))}`;

@@ -9,9 +9,8 @@ import { isSameBeginning } from "./same-beginning.ts";
 import { listedAcceptances } from "./standing-acceptances.ts";
 
 /**
- * What is committed of a run where nothing is to be done about it: by the list that describes it, its manifest and the
- * names of its files alone, without its lock and without a request. Null where that does not tell: then a job looks into it
- * under the lock.
+ * The manifest of a run that needs no work, judged by its list, its manifest and its file names alone, without its lock or
+ * a request. Null if these do not settle it: then a job looks closer under the lock.
  */
 export async function unchangedRun(
   archive: Archive,
@@ -29,7 +28,7 @@ export async function unchangedRun(
   const { open, isVouched } = listedAcceptances(committed, run, wanted);
   if (!isVouched) return null;
   if (open.length > 0 && isOfListedVersion(committed, run, open, asked) !== true) return null;
-  // work of an interrupted job, or what a commit was killed behind
+  // work of an interrupted job, or left by a commit that was killed
   if ((await sizeOf(layout.pendingDir(run))) !== null) return null;
   return (await isWhole(archive, committed, run)) ? committed : null;
 }

@@ -9,7 +9,7 @@ import { countText } from "../../model/text/plural.ts";
 import { heldWindows, sumRows } from "../plan/held-window.ts";
 
 export interface AgainstReport {
-  /** False where the gateway has no storage facts: then nothing could be compared. */
+  /** False if the gateway has no storage facts: then nothing could be compared. */
   readonly asked: boolean;
   /** One check a table; a difference is `unproven`: the archive or the gateway has changed since. */
   readonly checks: readonly VerifyCheck[];
@@ -43,7 +43,7 @@ export async function verifyAgainst(
     const facts = await factsUpTo(table.certificate?.until ?? null);
     if (facts === null) asked = false;
     const accepted = acceptanceOf(manifest.tables[name]);
-    // that the gateway has other rows is what was accepted, unless it has others again
+    // another count at the gateway is what was accepted, unless it has changed again
     const isAsAccepted = accepted?.gatewayRows === (facts?.get(name)?.rows ?? 0n).toString();
     for (const { level: found, detail } of compare(name, table, facts)) {
       const level = found === "unproven" && isAsAccepted ? "notice" : found;
@@ -101,8 +101,8 @@ function compare(name: TableName, table: TableView, facts: StorageFacts | null):
 }
 
 /**
- * True where the gateway's rows begin later than they did when the table was proven, and it has as many as can be left:
- * those of all windows behind its first row, and at most those of the window that this lies in.
+ * True if the gateway's rows now begin later than when the table was proven, and their number fits: all rows of the windows
+ * after its first row, and at most those of the window that this row lies in.
  */
 function isShortened(table: TableView, { first, gatewayFrom }: Certificate, own: TableFacts): boolean {
   const begins = gatewayFrom ?? first?.ts;
@@ -121,7 +121,7 @@ function differencesOf(
 ): string[] {
   const differences: string[] = [];
   const { rows, quarantined, gatewayFrom, first, last, schemaFingerprint } = certificate;
-  // what the gateway no longer had when the table was proven is not looked for there
+  // rows that the gateway no longer had when the table was proven are not expected there
   const begins = gatewayFrom === null ? undefined : BigInt(gatewayFrom);
   const archived = BigInt(
     begins === undefined ? rows + quarantined : sumRows(heldWindows(table).filter(({ to }) => to > begins)),

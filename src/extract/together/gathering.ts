@@ -1,10 +1,10 @@
-/** How many gather, and for how long. */
+/** How large a group may get, and how long it waits for more. */
 export interface GatheringLimits<T> {
-  /** It is acted once those who wait weigh so much. */
+  /** The total weight at which the group is acted on. */
   readonly most: number;
   /** The weight of one item. Default: 1. */
   readonly weightOf?: (item: T) => number;
-  /** How long, in milliseconds, the last who came is waited behind for another. Asked anew for each. */
+  /** How many milliseconds to wait for another item after the last one. Asked again for each. */
   readonly pauseMs: () => number;
 }
 
@@ -15,8 +15,8 @@ interface Waiting<T, R> {
 }
 
 /**
- * What many want done, each for itself, and what costs the less the more of it is done at once. Whoever joins waits until
- * enough have, or until nobody else came for a while. One act at a time: who comes meanwhile is of the next.
+ * Gathers items from many callers to act on them together, where that is cheaper than one by one. Each caller waits until
+ * enough have joined, or until none has for a while. One group at a time: later items go into the next.
  */
 export class Gathering<T, R> {
   readonly #act: (items: readonly T[]) => Promise<readonly (() => R)[]>;
@@ -28,19 +28,19 @@ export class Gathering<T, R> {
   #acting = false;
   #isDue = false;
 
-  /** `act` gives for each item what its result comes from, which may throw; where it fails itself, all items have failed. */
+  /** `act` returns for each item a function that gives its result or throws; if `act` itself fails, all items fail. */
   constructor(act: (items: readonly T[]) => Promise<readonly (() => R)[]>, limits: GatheringLimits<T>) {
     this.#act = act;
     this.#limits = limits;
   }
 
-  /** Throws the signal's reason where it aborts before the act begins. */
+  /** Throws the signal's reason if it aborts before the act begins. */
   async join(item: T, signal?: AbortSignal): Promise<R> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<R>();
     const waiting = { item, resolve, reject };
     const leave = () => {
-      // what has begun with it ends with it: its files are being written
+      // a group that has begun keeps all its items: their files are being written
       if (!this.#waiting.includes(waiting)) return;
       this.#waiting = this.#waiting.filter((one) => one !== waiting);
       this.#weight -= this.#weightOf(item);
@@ -57,7 +57,6 @@ export class Gathering<T, R> {
     }
   }
 
-  /** Has the pause counted anew: nobody else may be coming by now. */
   #wait(): void {
     clearTimeout(this.#timer);
     const { most, pauseMs } = this.#limits;
@@ -69,7 +68,7 @@ export class Gathering<T, R> {
     return this.#limits.weightOf?.(item) ?? 1;
   }
 
-  /** The pause is asked for again: what it went by has changed. */
+  /** Asks for the pause again, because what it depends on has changed. */
   hurry(): void {
     if (this.#waiting.length > 0 && !this.#acting) this.#wait();
   }

@@ -6,11 +6,11 @@ export interface FlightLimits {
   readonly alive: number;
 }
 
-/** What one who is under way tells of itself. */
+/** What an item in progress can signal. */
 export interface Flight {
-  /** Another may begin in its lane, while it goes on. */
+  /** Lets another item begin in its lane while it goes on. */
   readonly leaveLane: () => void;
-  /** Others may begin beside the first, which until then is alone: what fails for all has to fail for one only. */
+  /** Lets others begin beside the first, which starts alone so that an error common to all fails only one. */
   readonly openLanes: () => void;
 }
 
@@ -20,12 +20,12 @@ export interface Landed<T, R> {
   readonly result: R;
 }
 
-/** Results are told in the order of their items, unless so many wait for one that is long about. */
+/** Results come in the order of their items, unless more than this many wait for a slow one. */
 const mostWaiting = 64;
 
 /**
- * Works on several items at a time, begun in their order, and yields what came of each. `begin` never fails. `mayBegin` says whether another is begun at all, and `isLast` hears
- * whether no other will be for now. Gives how many were begun.
+ * Works on several items at a time, begun in order, and yields the result of each. `begin` never fails. `mayBegin` says
+ * whether another may begin; `isLast` is called with whether no other will for now. Returns how many were begun.
  */
 export async function* inFlight<T, R>(
   items: readonly T[],
@@ -37,7 +37,7 @@ export async function* inFlight<T, R>(
   const landed = new Map<number, R>();
   const flying = new Set<Promise<void>>();
   let begun = 0;
-  /** The first that has not been told of, and those behind it that have. */
+  /** The first item not yet yielded, and later ones that have been. */
   let told = 0;
   const toldAhead = new Set<number>();
   let inLane = 0;

@@ -11,18 +11,18 @@ interface Asked {
   readonly means: JobMeans;
 }
 
-/** Rows of a conversion that is worth waiting for others: above, what a statement costs is little beside its rows. */
+/** Conversions of up to this many rows wait for others; in larger ones a statement's fixed cost matters little. */
 const smallRows = 50_000;
-/** Rows of a group, which DuckDB holds in memory. */
+/** The most rows of a group, which DuckDB holds in memory. */
 const mostRows = 300_000;
-/** What a conversion weighs in rows however few it has, so that a group is of so many runs and tables at most. */
+/** The least weight of a conversion, in rows: it limits a group to 24 runs with 8 tables each. */
 const leastWeight = mostRows / (24 * 8);
 
 const rowsOf = ({ segments }: Conversion) => segments.reduce((sum, { rows }) => sum + rows, 0);
 
 /**
- * Conversions of many runs in one DuckDB, one statement at a time. Small ones of several runs wait for each other, and are
- * made together, table by table; one that is not as the others is made by itself.
+ * Converts for many runs in one DuckDB, one statement at a time. Small conversions of several runs wait for each other and
+ * are done together, table by table; one that differs from the others is done by itself.
  */
 export class ManyConversions {
   readonly #duckdb: JobDuckDB;
@@ -40,12 +40,12 @@ export class ManyConversions {
     });
   }
 
-  /** Nobody else may be coming by now. */
+  /** Call when no more conversions may be coming. */
   hurry(): void {
     this.#small.hurry();
   }
 
-  /** The converter of one run, whose signal ends its own conversions alone. */
+  /** The converter of one run, whose signal ends only its own conversions. */
   of(means: JobMeans, signal: AbortSignal): SegmentConverter {
     return async (conversion) => {
       const converted =
@@ -58,7 +58,7 @@ export class ManyConversions {
     const results = new Map<Conversion, Converted | undefined>();
     for (const group of groupsOf(asked)) {
       const conversions = group.map(({ conversion }) => conversion);
-      // alone it is no dearer by itself, and each row is read but once
+      // a lone conversion costs no more by itself, and its rows are read only once
       if (conversions.length === 1) continue;
       try {
         const { means } = group[0]!;
@@ -68,7 +68,7 @@ export class ManyConversions {
         for (const [index, conversion] of conversions.entries()) results.set(conversion, converted[index]);
       } catch (thrown) {
         this.#signal.throwIfAborted();
-        // whose fault it is shows where each is made by itself
+        // converting each by itself shows which one is at fault
         if (!(thrown instanceof RunvaultError)) throw thrown;
       }
     }
@@ -80,7 +80,7 @@ export class ManyConversions {
   }
 }
 
-/** Conversions that may be made together, each of a run of its own or not: a file is one's own all the same. */
+/** Groups conversions that may be done together, of one run or several: each still writes its own file. */
 function groupsOf(asked: readonly Asked[]): Asked[][] {
   const groups: Asked[][] = [];
   for (const one of asked) {

@@ -1,7 +1,7 @@
-/** Something that many use side by side, and that one at times must have alone. Who wants it alone comes before later ones. */
+/** Lets many use a thing side by side, or one have it alone. A caller waiting to have it alone goes before later ones. */
 export class SharedUse {
   #users = 0;
-  /** The last who wants it alone, or has it; null where nobody does. */
+  /** Settles when the last caller to ask for it alone is done; null if there is none. */
   #alone: Promise<void> | null = null;
   #left = Promise.withResolvers<void>();
 

@@ -7,24 +7,24 @@ import type { SliceQueue } from "../fetch/slice-queue.ts";
 import type { Flight } from "./in-flight.ts";
 import { ManyConversions } from "./many-conversions.ts";
 
-/** Shared by jobs on one source, each for one run, however many are running. */
+/** Shared by all jobs on one source, each for one run. */
 export interface JobsMeans {
-  /** Row answers under way. */
+  /** Row answers in progress. */
   readonly slices: SliceQueue;
   readonly pool: BufferPool;
-  /** What converts for one of them, whose signal ends its own conversions alone. */
+  /** The converter for one job, whose signal ends only its own conversions. */
   readonly converterOf: (means: JobMeans, signal: AbortSignal) => SegmentConverter;
-  /** Called when nobody else may be coming. */
+  /** Call when no other job may be coming. */
   readonly hurry: () => void;
 }
 
-/** A job among others: its place in their order, and how it tells that others may begin beside it. */
+/** A job among others: its place in their order, and its signals that others may begin beside it. */
 export interface PlaceAmongJobs extends Flight {
   readonly means: JobsMeans;
   readonly order: number;
 }
 
-/** Text that slices are fetched into: a segment and the line that goes over its end. */
+/** Buffers that slices are fetched into: each holds a segment and the line that crosses its end. */
 function buffersFor(concurrency: number, segmentBytes: number): BufferPool {
   return new BufferPool(concurrency + 2, segmentBytes + (1 << 20));
 }
@@ -35,7 +35,7 @@ export interface Fetching {
   readonly segmentBytes: number;
 }
 
-/** The means of one job that is alone. */
+/** The means of a single job. */
 export function meansOfOne(duckdb: JobDuckDB, { concurrency, segmentBytes }: Fetching): JobsMeans {
   return {
     slices: new PQueue({ concurrency }),
@@ -46,7 +46,7 @@ export function meansOfOne(duckdb: JobDuckDB, { concurrency, segmentBytes }: Fet
   };
 }
 
-/** The means of many, whose small conversions are made together. `pauseMs`: how long they wait for more. */
+/** The means of many jobs, whose small conversions are done together. `pauseMs`: how long these wait for more. */
 export function meansOfMany(
   duckdb: JobDuckDB,
   fetching: Fetching,

@@ -26,7 +26,7 @@ it("rows of segments that are damaged when their job is resumed came all the sam
   const { manifest } = await tables.archiveRun(source);
   expect(manifest.tables.fills!.attempt).toMatchObject({
     outcome: expect.stringMatching(/INCOMPLETE|UNVERIFIED/),
-    error: { message: expect.stringMatching(/^this command was sent \d+ rows in .*are here/) },
+    error: { message: expect.stringMatching(/^the gateway sent \d+ rows in .*are here/) },
   });
   // looks that agree let it go by the next job
   const again = await tables.archiveRun(source);
@@ -67,6 +67,6 @@ it("rows that were counted otherwise came all the same, where their job is resum
   const { manifest } = await tables.archiveRun(lacking);
   expect(manifest.tables.fills!.attempt).toMatchObject({
     outcome: expect.stringMatching(/INCOMPLETE|UNVERIFIED/),
-    error: { message: expect.stringMatching(/^this command was sent \d+ rows/) },
+    error: { message: expect.stringMatching(/^the gateway sent \d+ rows/) },
   });
 });

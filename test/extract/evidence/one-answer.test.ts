@@ -22,7 +22,7 @@ it("rows behind the last one that is counted came, though the slice is fetched w
   const { manifest } = await tables.archiveRun(source, { settings: { sliceRows: 500 } });
   expect(manifest.tables.fills!.attempt).toMatchObject({
     outcome: expect.stringMatching(/INCOMPLETE|UNVERIFIED/),
-    error: { message: expect.stringMatching(/^this command was sent \d+ rows? in/) },
+    error: { message: expect.stringMatching(/^the gateway sent \d+ rows? in/) },
   });
 });
 
@@ -52,6 +52,6 @@ it("a table is not absent where the totals that are asked for again count rows o
   });
   expect(manifest.tables.fills!.attempt).toMatchObject({
     outcome: "UNVERIFIED",
-    error: { message: expect.stringContaining("60 rows of it were told of") },
+    error: { message: expect.stringContaining("it reported or sent 60 rows of it") },
   });
 });
