@@ -16,7 +16,7 @@ export function duckDBError(thrown: unknown, doing: string): RunvaultError {
   if (/Permission denied/i.test(text)) return failed("storage_forbidden");
   if (text.startsWith("IO Error")) return failed("storage_failed");
   const hint = text.startsWith("Out of Memory Error")
-    ? { hint: "Free some memory; query and export take --memory and --threads." }
+    ? { hint: "Free some memory; query and export have --memory and --threads to set limits." }
     : undefined;
   return new RunvaultError("internal", `${doing}: ${firstLine}`, { cause: thrown, ...hint });
 }

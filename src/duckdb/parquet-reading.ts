@@ -171,7 +171,7 @@ export class ParquetReading implements Disposable {
     // DuckDB's message, which has the file's full path, becomes the cause
     return new RunvaultError("archive_damaged", "a Parquet file cannot be read", {
       cause: thrown,
-      hint: "Run `runvault verify` to see which file it is; `runvault maintain rebuild` makes Parquet again from segments.",
+      hint: "Run `runvault verify` to see which file it is; `runvault maintain rebuild` rebuilds Parquet from segments.",
     });
   }
 }

@@ -220,7 +220,7 @@ it("of a run that goes on without a version ends with the next job", async () =>
   await using night = await Night.first(source);
   await night.accept();
   const next = await night.job();
-  expect(next.warnings).toEqual(["fills is no longer accepted as it is: the run goes on"]);
+  expect(next.warnings).toEqual(["fills is no longer accepted as it is: the run is still growing"]);
   expect(next.asked).toContain("fills");
 });
 

@@ -23,7 +23,7 @@ test("of many wrong entries of a list the first ten are told, each as it is, and
   expect(told[10]).toMatchObject({ instanceId: "i", runIds: [], count: 119_990 });
   expect(told[10]!.error).toMatchObject({
     code: "not_a_gateway",
-    message: "and 119990 more runs of the same list",
+    message: "and 119990 more runs in the same list",
     place: { instance: "i" },
     exit: findings[0]!.error!.exit,
   });

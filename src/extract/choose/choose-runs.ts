@@ -37,7 +37,7 @@ export interface RunChoosing {
 }
 
 export interface ChosenRuns {
-  /** Null where there is none yet. */
+  /** Null if there is none yet. */
   readonly archive: Archive | null;
   /** What the archive remembers of the source. */
   readonly known: KnownSource | null;

@@ -35,7 +35,7 @@ function keyOf({ instanceId, runIds, error }: ListFinding): string | null {
 
 function restOf({ instanceId, runIds, error }: ListFinding, count: number): ListFinding {
   const isOfRuns = runIds.length === 1;
-  const text = `and ${countText(count, isOfRuns ? "more run" : "more instance")} of the same list`;
+  const text = `and ${countText(count, isOfRuns ? "more run" : "more instance")} in the same list`;
   const instance = isOfRuns ? instanceId : null;
   if (error === null) return { instanceId: instance, runIds: [], text, error, count };
   const { code, scope, hint, place } = error;

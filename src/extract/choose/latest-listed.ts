@@ -4,7 +4,7 @@ import { instanceNotFound, runNotFound } from "../../model/usual-errors.ts";
 import { namedRuns } from "./named-runs.ts";
 import type { RunLists } from "./run-lists.ts";
 
-/** A run, and when it began where that is known. */
+/** A run, and when it began, if known. */
 export interface Begun {
   readonly run: RunRef;
   readonly began: bigint | undefined;

@@ -210,7 +210,7 @@ async function doubtsOf(
         instanceId,
         [],
         `${claim.by} names ${countText(claim.names.size, what)} and may be incomplete: ${rest.text}`,
-        `Have the gateway list all at once, or name the missing runs as INSTANCE/RUN; if the list is complete, set \`whole: true\` for documents.${what}s in a profile.`,
+        `Have the gateway return the whole list at once, or name the missing runs as INSTANCE/RUN; if the list is complete, set \`whole: true\` for documents.${what}s in a profile.`,
       ),
     );
   }
@@ -383,7 +383,7 @@ function isFinished(
   const ended = said.filter(({ finished }) => finished);
   if (ended.length === 0) return standing.finished;
   if (ended.length < said.length) {
-    const words = said.map(({ by, finished }) => `${by} says that it ${finished ? "has ended" : "goes on"}`);
+    const words = said.map(({ by, finished }) => `${by} says it ${finished ? "has ended" : "is running"}`);
     findings.push(
       listDoubt(
         instanceId,

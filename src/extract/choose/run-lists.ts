@@ -75,7 +75,7 @@ export class RunLists {
     return await kept(this.#instances, listing, () => listing.instances(signal));
   }
 
-  /** The runs of an instance in one listing; null where it has no such list. */
+  /** The runs of an instance in one listing; null if it has no such list. */
   async runs(
     listing: RunListing,
     instanceId: string,
@@ -88,7 +88,7 @@ export class RunLists {
     });
   }
 
-  /** The run that an instance's own document calls current; null where it names none. */
+  /** The run that an instance's own document calls current; null if it names none. */
   async currentRun(listing: RunListing, instanceId: string, signal?: AbortSignal): Promise<string | null> {
     return await kept(ownMap(this.#current, listing), instanceId, () =>
       listing.currentRun(instanceId, signal),

@@ -11,7 +11,7 @@ import {
   type SplitStep,
 } from "./plan.ts";
 
-/** Answers the planner's questions. */
+/** How to answer the planner's questions. */
 export interface PlanAsks {
   /** Undefined if the gateway does not count rows in windows. */
   readonly countRows: CountRows | undefined;

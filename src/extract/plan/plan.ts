@@ -342,7 +342,7 @@ export function vanished(said: string): RunvaultError {
 export function shrunk(now: number, held: number, where: string): RunvaultError {
   return new RunvaultError(
     "shrunk",
-    `the gateway now has ${now} rows${where}, the archive ${held}: the archive never shrinks by itself`,
+    `the gateway now has ${now} rows${where}, but the archive has ${held} and never drops rows by itself`,
     { hint: "If the rows were removed from the gateway on purpose, run again with --accept-shrink." },
   );
 }

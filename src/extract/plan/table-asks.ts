@@ -29,7 +29,7 @@ export interface TableAsks {
   readonly onCame?: ((asks: TableAsks, came: Came) => void) | undefined;
 }
 
-/** For an answer small enough to be requested again if it is cut off. */
+/** Sends a request whose answer is small enough to request again if it is cut off. */
 export function askSmall<T>({ retry, signal }: TableAsks, ask: () => Promise<T>): Promise<T> {
   return withRetries(ask, retry, signal);
 }
@@ -131,7 +131,7 @@ function notAsAsked({ from, to }: Window, line: string, why?: WhyOutside): Runva
     const { text, hint } = why;
     return new RunvaultError(
       "history_identity_conflict",
-      `asked for one row in [${from}, ${to}), the gateway sent one at ${timeOf(line)}${text}`,
+      `asked for one row in [${from}, ${to}), the gateway sent the row at ${timeOf(line)}${text}`,
       { hint },
     );
   }

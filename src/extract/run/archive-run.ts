@@ -79,9 +79,9 @@ export interface ArchiveSettings {
   readonly finalPass: "rows" | "counts";
   /** The operator says that the source has moved: the run was archived from it at another address. */
   readonly sourceMoved: boolean;
-  /** Accepts the proven part of a run that its source no longer knows as all there is. */
+  /** If the source no longer knows the run, accepts its proven part as all there is. */
   readonly close: boolean;
-  /** Streams rows again that were last checked before this instant, if nothing else would; null: never. */
+  /** Streams rows again if they were last checked before this instant and nothing else would; null: never. */
   readonly recheckBefore: Nanoseconds | null;
   /** Puts the row hash of every table into its certificate. */
   readonly fingerprint: boolean;
@@ -113,7 +113,7 @@ export interface ArchiveJob {
   readonly lists?: RunLists;
   readonly archive: Archive;
   readonly run: RunRef;
-  /** All tables unless given. */
+  /** Default: all tables. */
   readonly tables?: readonly TableName[];
   readonly settings?: Partial<ArchiveSettings>;
   /** Leaves a run alone if its list and manifest show no change, without checking links and file sizes. */
@@ -148,7 +148,7 @@ export interface ArchiveJob {
 
 export interface RunOutcome {
   readonly manifest: Manifest;
-  /** False when the archive already held all there is. */
+  /** False if the archive already held everything. */
   readonly changed: boolean;
   readonly resumedSegments: number;
   /** How long each step took. */
@@ -264,7 +264,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   const another = await isOther(true);
   if (another !== null) return another;
   if (toMend.length > 0)
-    job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetched or made again`);
+    job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetching or rebuilding`);
   const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
   const outlook = await lookAhead(facts, run, committed, settledBefore(), seen, { signal, fetching });
   // the source answers this job as it should
@@ -407,7 +407,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   let left = jobs.length;
   const onFetched = () => {
     left--;
-    // the rest of a small run's work waits to be done with that of others; a large run keeps the machine busy by itself
+    // a small run is finished together with others, so another may begin; a large one keeps the machine busy by itself
     if (left === 0 && rows < smallRows) job.among?.leaveLane();
   };
   await together((table) => table.fetch(onFetched));

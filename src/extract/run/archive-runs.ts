@@ -58,7 +58,7 @@ export interface ArchiveRunsJob
   /** Converts the rows of all runs. */
   readonly duckdb: JobDuckDB;
   readonly settings: Partial<ArchiveSettings>;
-  /** All tables unless given. */
+  /** Default: all tables. */
   readonly tables?: readonly TableName[] | undefined;
   /** Whether to widen columns that are too narrow for values. Default: only in an archive that this job creates. */
   readonly widen?: boolean | undefined;

@@ -59,7 +59,7 @@ export class HeldRows {
     return windows.reduce((all, more) => mostRows(all, more)).flatMap(({ segments }) => segments);
   }
 
-  /** These segments with their Parquet, under the certificate of `own` with the number of their rows. */
+  /** These segments with their Parquet, under a copy of `own`'s certificate that counts their rows. */
   async heldAs(segments: readonly Segment[], own: Holding & { readonly state?: string }): Promise<Holding> {
     const { held } = this.#context.journal;
     const made: NonNullable<ReturnType<typeof held.converted>>[] = [];
@@ -83,11 +83,11 @@ export class HeldRows {
     return { ...rest, certificate, segments: [...segments], parquet, quarantine, drift };
   }
 
-  /** Writes the rows of a segment before an instant, and those from it on, as segments. */
+  /** Splits a segment at an instant, and writes both parts as segments. */
   async partsOf(segment: Segment, at: Nanoseconds): Promise<Segment[]> {
     const { journal } = this.#context;
     const made: Segment[] = [];
-    // parts of a part that was itself proven since belong to that part
+    // if this part has itself been proven since, its parts refer to it
     const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
     const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
     for (const { draft, text } of splitSegment(segment, await journal.textOf(segment), at)) {

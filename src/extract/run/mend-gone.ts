@@ -25,9 +25,7 @@ export async function mendGoneRun(
   const { archive, run, clock, signal, tool, duckdb, step } = job;
   const lost = concerning(await lostFiles(archive, committed), wanted);
   if (lost.length === 0) return false;
-  job.onNote?.(
-    `${countText(lost.length, "file")} missing or damaged here: Parquet is made again from segments`,
-  );
+  job.onNote?.(`${countText(lost.length, "file")} missing or damaged here: rebuilding Parquet from segments`);
   const more = { ...(duckdb === undefined ? {} : { duckdb }), ...(step === undefined ? {} : { step }) };
   const tables = wanted.map(({ name }) => name);
   // a link in place of a folder has its own hint
@@ -51,7 +49,7 @@ export async function requireWholeGone(
   const lost = concerning(await lostFiles(archive, committed), wanted).map(({ file }) => file);
   if (lost.length === 0) return;
   const others = lost.length > 3 ? ` and ${lost.length - 3} more` : "";
-  const what = `these of its files are missing or damaged here: ${lost.slice(0, 3).join(", ")}${others}`;
+  const what = `these files are missing or damaged here: ${lost.slice(0, 3).join(", ")}${others}`;
   throw damagedAndGone(committed, gone, what);
 }
 

@@ -16,7 +16,7 @@ export interface FailedAttempt {
   readonly situation: Extract<RunSituation, "gone" | "reset">;
   /** Whether the operator closed the run: then what is proven of it is all there is. */
   readonly isClosed: boolean;
-  /** What went wrong, for the tables that are not done without it. */
+  /** What went wrong; recorded for the tables that are not done. */
   readonly error: RunvaultError;
   readonly at: string;
   readonly exactTypes: (table: TableName) => ExactTypes;

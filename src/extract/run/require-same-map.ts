@@ -78,7 +78,7 @@ function otherMap(
     pending === null ? `the archive's rows of ${table}` : `rows of ${table} that an interrupted job fetched`;
   return new RunvaultError(
     "profile_differs",
-    `${rows} came through ${before}, and the present map would make other rows of them`,
+    `${rows} came through ${before}, and the current map would make other rows of them`,
     {
       place: {
         instance: run.instanceId,
@@ -88,7 +88,7 @@ function otherMap(
       },
       hint:
         pending === null
-          ? `Apply the corrected profile to the rows that are here with \`runvault maintain rebuild ${formatRun(run)} --profile FILE\`, or remove the run with \`runvault rm ${formatRun(run)}\` and fetch it again.`
+          ? `Apply the corrected profile to the archived rows with \`runvault maintain rebuild ${formatRun(run)} --profile FILE\`, or remove the run with \`runvault rm ${formatRun(run)}\` and fetch it again.`
           : "Finish the job with the profile that it began with, or delete that folder to fetch its rows again.",
     },
   );

@@ -216,7 +216,7 @@ function horizonOf(
   return held !== undefined && held > horizon ? held : horizon;
 }
 
-/** Counts in halves a window that the source refuses, because some answer at most a month at once. */
+/** Counts in halves a window that the source refuses, because some gateways answer at most a month at once. */
 export function countRowsOf(source: Facts, run: RunRef, table: Table, signal: AbortSignal): CountRows {
   const countAtOnce: CountRows = async (from, to) => {
     const facts = await source.facts(run, { from, to }, signal);

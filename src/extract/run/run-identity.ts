@@ -26,7 +26,7 @@ export interface RunIdentity {
   readonly signal: AbortSignal;
 }
 
-/** How many of the proven rows asked for a source gives as they are stored. */
+/** How many of the requested proven rows a source gives exactly as stored. */
 type Given = "all" | "some" | "none";
 
 /**
@@ -34,7 +34,7 @@ type Given = "all" | "some" | "none";
  * time or, at a new address or without a known beginning, its rows differ. An address that gave proven rows is remembered
  * as the source's; a run without proven rows shows nothing.
  *
- * True if it gave only some of the rows asked for as they are stored: then the address is remembered once all held rows are
+ * True if it gave only some of the requested rows as stored: then the address is remembered once all held rows are
  * compared.
  */
 export async function requireSameRun(identity: RunIdentity): Promise<boolean> {

@@ -69,7 +69,7 @@ export async function standingAcceptances(
 
 /** Why an acceptance has ended; null if it stands, undefined if only facts can tell. */
 function endOf({ final, storageVersion: then }: Acceptance, run: RunDescription): string | null | undefined {
-  if (final !== run.final) return run.final ? "the run has ended since" : "the run goes on again";
+  if (final !== run.final) return run.final ? "the run has ended since" : "the run is growing again";
   const now = run.storageVersion ?? null;
   if (then !== null && now !== null) {
     return then === now
@@ -77,7 +77,7 @@ function endOf({ final, storageVersion: then }: Acceptance, run: RunDescription)
       : `the storage version was ${JSON.stringify(then)}, and is now ${JSON.stringify(now)}`;
   }
   // rows come, and nothing shows whether any are of this table
-  return run.final ? undefined : "the run goes on";
+  return run.final ? undefined : "the run is still growing";
 }
 
 async function endByFacts(

@@ -44,8 +44,8 @@ export interface Disagreement extends Window {
 }
 
 /**
- * A slice with the gateway's row count; null if there is nothing to fetch. At the end of a run that has not ended, counts
- * may lag behind the rows: if none are counted there, one row is requested.
+ * A slice with the gateway's row count; null if there is nothing to fetch. At the horizon of an unfinished run, counts may
+ * lag behind the rows: if they show none, one row is requested.
  */
 async function countedSlice(planned: Slice, storing: SliceStoring): Promise<Slice | null> {
   const { table, context, countRows, isNothingPlanned } = storing;

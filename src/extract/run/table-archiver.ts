@@ -103,7 +103,7 @@ export class TableArchiver {
   #sameScan: string | undefined;
   /** Windows fetched by this job that the gateway counts differently. */
   #disagreeing: Disagreement[] = [];
-  /** Up to where the facts of a run that has not ended agree with its rows; they may lag behind. */
+  /** Up to where the facts of an unfinished run agree with its rows; facts may lag behind. */
   #agreedUntil: Nanoseconds | undefined;
   /** Where the gateway's rows begin, if earlier ones are gone there. */
   #gatewayFrom: Nanoseconds | undefined;
@@ -230,7 +230,7 @@ export class TableArchiver {
   }
 
   /**
-   * New facts, if by them the gateway's rows begin later, or are gone: what is missing may be what it dropped. Without
+   * New facts, if they show that the gateway's rows begin later or are gone: missing rows may be those it dropped. Without
    * facts the first row is requested, and if it is gone, the full scan is forgotten. Undefined if the rows begin as before.
    */
   async #begunLater(facts: StorageFacts | null): Promise<StorageFacts | null | undefined> {
@@ -295,7 +295,7 @@ export class TableArchiver {
     this.#context.onPlan(this.table, plan.rows + this.#scan.found.rows);
   }
 
-  /** Facts, with what was reported of the table before if that was more. */
+  /** Facts, or for this table what was reported before if that was more. */
   #atLeast(facts: StorageFacts | null): StorageFacts | null {
     const own = facts?.get(this.table.name);
     if (facts === null || own === undefined) return facts;
@@ -308,7 +308,7 @@ export class TableArchiver {
     return (this.#isJudged || this.absent) && this.#former?.proven == null;
   }
 
-  /** What is less here than was reported or sent; nothing for a table that failed or is kept as it is. */
+  /** What falls short here of what was reported or sent; nothing for a table that failed or is kept as it is. */
   async lacking(): Promise<Lack[]> {
     if (!this.#isJudged) return [];
     await this.#learnApart();
@@ -405,7 +405,7 @@ export class TableArchiver {
     this.#record.letGo((seen) => seen.isOlder === true && this.#mayLetGo(seen));
   }
 
-  /** Drops evidence from other versions than the run's, which is new and stays. */
+  /** Drops evidence from versions other than the run's, which is new and stable. */
   letGoOtherVersions(lacks: readonly Lack[]): void {
     const { version } = this.#context.evidence;
     const isToGo = (seen: Evidence) => isOfOtherVersion(seen, version) && this.#mayLetGo(seen);
@@ -531,7 +531,7 @@ export class TableArchiver {
     return this.#former !== undefined && isOutdated(latestView(this.#former), run);
   }
 
-  /** True if held rows came before the run had ended. */
+  /** True if some held rows came before the run had ended. */
   get #grewHere(): boolean {
     const former = this.#former;
     if (this.#context.journal.held.resumedGrowing || former?.proven?.state === "OPEN") return true;
@@ -1015,7 +1015,7 @@ export class TableArchiver {
     return true;
   }
 
-  /** Throws `incomplete` if an empty table of a run that has not ended now has a row that is not counted yet. */
+  /** Throws `incomplete` if an empty table of an unfinished run now has a row that is not counted yet. */
   async #requireNoneSince(): Promise<void> {
     const { until, slices } = this.#context;
     const from = this.#former?.proven?.certificate?.until ?? null;
@@ -1188,7 +1188,7 @@ export class TableArchiver {
 
   /**
    * The rows that were never proven and that the gateway no longer has, to be kept beside those that are proven now; null
-   * if there are none. If such rows share a window with proven ones, all rows of their bucket.
+   * if there are none. If such rows share a window with proven ones, all rows of that bucket are kept.
    */
   async #beside(own: Holding): Promise<Holding | null> {
     const all = await this.#withFormer(own.segments);
@@ -1227,7 +1227,7 @@ export class TableArchiver {
     return seen.length === 0 ? {} : { seen };
   }
 
-  /** Evidence that the rows here do not meet, or that the horizon leaves open; all of it if the rows here cannot be read. */
+  /** Evidence not met by the rows here, or left open by the horizon; all of it if the rows here cannot be read. */
   async #findUnmet(): Promise<readonly Evidence[]> {
     const { until } = this.#context;
     const { items } = this.#record;
@@ -1332,7 +1332,7 @@ export class TableArchiver {
 
   /**
    * True if no later job may take a segment as complete because its counts happen to match. What was proven before, and
-   * what only the archive still has, stays.
+   * what only the archive still has, is not doubted.
    */
   #isDoubted(segment: Segment): boolean {
     if (this.#disagreeing.some((window) => liesIn(segment, window))) return true;
@@ -1679,7 +1679,7 @@ export class TableArchiver {
     return this.error === null ? proof : "none";
   }
 
-  /** What agrees with the rows here; sets the error if nothing does. */
+  /** The proof that counts or two passes give; sets the error if they disagree. */
   async #agreement(facts: StorageFacts | null, rows: number): Promise<Proof> {
     const { until } = this.#context;
     if (this.#doubt !== null) {

@@ -5,7 +5,7 @@ import type { JobDuckDB, JobMeans } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { Gathering } from "./gathering.ts";
 
-/** A conversion with what its run's job converts with. */
+/** A conversion with the limits and the spill folder of its run's job. */
 interface Asked {
   readonly conversion: Conversion;
   readonly means: JobMeans;

@@ -2,7 +2,7 @@
 // @generated from file example/gateway/v1/discovery_service.proto (package example.gateway.v1, syntax proto3)
 /* eslint-disable */
 
-// Where the metrics are. The plain HTTP twin for Prometheus is GET /discovery.
+// Where the metrics are. The plain HTTP equivalent for Prometheus is GET /discovery.
 
 /** By the full name of a message, or of a field. */
 export const comments: Readonly<Record<string, string>> = {

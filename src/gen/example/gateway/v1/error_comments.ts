@@ -2,7 +2,7 @@
 // @generated from file example/gateway/v1/error.proto (package example.gateway.v1, syntax proto3)
 /* eslint-disable */
 
-// Errors of the control and live planes. History errors have a vocabulary of their own, see history_service.proto.
+// Errors of the control and live planes. History errors have their own codes, see history_service.proto.
 
 /** By the full name of a message, or of a field. */
 export const comments: Readonly<Record<string, string>> = {
@@ -11,7 +11,7 @@ export const comments: Readonly<Record<string, string>> = {
   "example.gateway.v1.GatewayError": "One error. Clients branch on the HTTP status and on the code, never on message or hint.",
   "example.gateway.v1.GatewayError.code": "What kind of error it is. In JSON the name of the value, such as ERROR_CODE_INSTANCE_NOT_FOUND.",
   "example.gateway.v1.GatewayError.message": "What happened, for the operator.",
-  "example.gateway.v1.GatewayError.capability": "The capability that is missing, named as in Capabilities; empty where none is.",
-  "example.gateway.v1.GatewayError.upstream_code": "The code of the component behind the service that failed; empty where none did.",
+  "example.gateway.v1.GatewayError.capability": "The capability that is missing, named as in Capabilities; empty if none is.",
+  "example.gateway.v1.GatewayError.upstream_code": "The code of the component behind the service that failed; empty if none did.",
   "example.gateway.v1.GatewayError.hint": "What the operator can do; may be empty.",
 };

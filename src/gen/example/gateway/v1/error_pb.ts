@@ -2,7 +2,7 @@
 // @generated from file example/gateway/v1/error.proto (package example.gateway.v1, syntax proto3)
 /* eslint-disable */
 
-// Errors of the control and live planes. History errors have a vocabulary of their own, see history_service.proto.
+// Errors of the control and live planes. History errors have their own codes, see history_service.proto.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -57,14 +57,14 @@ export type GatewayError = Message<"example.gateway.v1.GatewayError"> & {
   message: string;
 
   /**
-   * The capability that is missing, named as in Capabilities; empty where none is.
+   * The capability that is missing, named as in Capabilities; empty if none is.
    *
    * @generated from field: string capability = 3;
    */
   capability: string;
 
   /**
-   * The code of the component behind the service that failed; empty where none did.
+   * The code of the component behind the service that failed; empty if none did.
    *
    * @generated from field: string upstream_code = 4;
    */
@@ -113,21 +113,21 @@ export const ErrorCode = {
   UNAUTHENTICATED: 2,
 
   /**
-   * 403: a valid credential that may not do this.
+   * 403: the credential is valid but does not allow this.
    *
    * @generated from enum value: ERROR_CODE_PERMISSION_DENIED = 3;
    */
   PERMISSION_DENIED: 3,
 
   /**
-   * 404: there is no instance of that id.
+   * 404: there is no instance with that id.
    *
    * @generated from enum value: ERROR_CODE_INSTANCE_NOT_FOUND = 4;
    */
   INSTANCE_NOT_FOUND: 4,
 
   /**
-   * 404: there is no resource, query path or metrics port of that name.
+   * 404: there is no resource, query path or metrics port with that name.
    *
    * @generated from enum value: ERROR_CODE_RESOURCE_NOT_FOUND = 5;
    */
@@ -176,7 +176,7 @@ export const ErrorCode = {
   INTERNAL: 11,
 
   /**
-   * 502: the daemon or the instance is out of reach.
+   * 502: the daemon or the instance cannot be reached.
    *
    * @generated from enum value: ERROR_CODE_UPSTREAM_UNREACHABLE = 12;
    */

@@ -15,7 +15,7 @@ export const comments: Readonly<Record<string, string>> = {
   "example.gateway.v1.GetInfoResponse.name": "Name of the service, for people.",
   "example.gateway.v1.GetInfoResponse.version": "Its version, for people; the interface's version is in the package name and the REST base path.",
   "example.gateway.v1.GetInfoResponse.ts_started": "When the API process started. UNIX nanoseconds.",
-  "example.gateway.v1.GetInfoResponse.features": "What it offers: rest, rpc, history, websocket, metrics; in this order, what is missing left out.",
+  "example.gateway.v1.GetInfoResponse.features": "What it offers: rest, rpc, history, websocket, metrics; in this order, without what is missing.",
   "example.gateway.v1.GetHealthRequest": "Asks whether the API process serves requests.",
   "example.gateway.v1.GetHealthResponse": "The API process serves requests.",
   "example.gateway.v1.GetHealthResponse.status": "Always SERVING: a process that does not serve does not answer.",

@@ -61,7 +61,7 @@ export type GetInfoResponse = Message<"example.gateway.v1.GetInfoResponse"> & {
   tsStarted: bigint;
 
   /**
-   * What it offers: rest, rpc, history, websocket, metrics; in this order, what is missing left out.
+   * What it offers: rest, rpc, history, websocket, metrics; in this order, without what is missing.
    *
    * @generated from field: repeated string features = 4;
    */
@@ -213,7 +213,7 @@ export const GatewayService: GenService<{
     output: typeof GetInfoResponseSchema;
   },
   /**
-   * Answers while the API process serves requests. It proves nothing beyond that.
+   * Answers while the API process serves requests. It proves nothing else.
    *
    * @generated from rpc example.gateway.v1.GatewayService.GetHealth
    */

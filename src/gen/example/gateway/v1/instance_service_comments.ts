@@ -5,10 +5,10 @@
 // Strategy instances: inventory, lifecycle, logs.
 //
 // On REST: GET /instances is ListInstancesResponse, GET /instances/{id} Instance, GET /instances/{id}/health
-// InstanceHealth, POST /instances/{id}/start, /stop and /restart LifecycleReceipt with status 202,
-// GET /instances/{id}/logs?tail=N&follow=true|false lines of text, one LogLine.text a line. With follow the answer goes
-// on with each new line until the client or the service ends it. Lifecycle actions take no body; one that is not empty
-// is ERROR_CODE_INVALID_ARGUMENT.
+// InstanceHealth, POST /instances/{id}/start, /stop and /restart LifecycleReceipt with status 202, GET
+// /instances/{id}/logs?tail=N&follow=true|false lines of text, one LogLine.text per line. With follow the answer continues
+// with each new line until the client or the service ends it. Lifecycle actions take no body; one that is not empty is
+// ERROR_CODE_INVALID_ARGUMENT.
 
 /** By the full name of a message, or of a field. */
 export const comments: Readonly<Record<string, string>> = {
@@ -17,8 +17,8 @@ export const comments: Readonly<Record<string, string>> = {
   "example.gateway.v1.Instance.project": "The project the instance runs.",
   "example.gateway.v1.Instance.desired_state": "The state it is meant to be in: RUNNING or STOPPED.",
   "example.gateway.v1.Instance.process_state": "The state of its process: RUNNING, STOPPED or CRASHED.",
-  "example.gateway.v1.Instance.runtime_state": "The state its strategy runtime reports: RUNNING, STOPPED, FAILED, or UNKNOWN while the runtime is out of reach.",
-  "example.gateway.v1.Instance.instance_state": "Derived from the three: RUNNING or STOPPED where they agree, FAILED where the process or the runtime failed, DEGRADED where they disagree otherwise.",
+  "example.gateway.v1.Instance.runtime_state": "The state its strategy runtime reports: RUNNING, STOPPED, FAILED, or UNKNOWN while the runtime cannot be reached.",
+  "example.gateway.v1.Instance.instance_state": "Derived from the three: RUNNING or STOPPED if they agree, FAILED if the process or the runtime failed, otherwise DEGRADED.",
   "example.gateway.v1.Instance.endpoints": "Which of its endpoints answer.",
   "example.gateway.v1.Instance.current_run_id": "The run it executes, or executed last; empty when none is known.",
   "example.gateway.v1.Project": "Identity of the project an instance runs.",
@@ -30,11 +30,11 @@ export const comments: Readonly<Record<string, string>> = {
   "example.gateway.v1.EndpointAvailability.metrics_port": "Port for GET /metrics/instances/{port}, 1 to 65535; 0 when the instance has no metrics.",
   "example.gateway.v1.Daemon": "Status of the daemon that runs the instances.",
   "example.gateway.v1.Daemon.reachable": "True when it answers.",
-  "example.gateway.v1.Daemon.version": "Its version; empty while it is out of reach.",
+  "example.gateway.v1.Daemon.version": "Its version; empty while it cannot be reached.",
   "example.gateway.v1.Daemon.message": "What is wrong, for the operator; empty when nothing is.",
-  "example.gateway.v1.InstanceHealth": "How an operator should look at an instance. REST only.",
+  "example.gateway.v1.InstanceHealth": "An operator's view of an instance's health. REST only.",
   "example.gateway.v1.InstanceHealth.instance_id": "Exact identifier of the instance.",
-  "example.gateway.v1.InstanceHealth.classification": "HEALTHY: the states agree. DEGRADED: they disagree. FAILED: the process or the runtime failed. UNKNOWN: the runtime is out of reach.",
+  "example.gateway.v1.InstanceHealth.classification": "HEALTHY: the states agree. DEGRADED: they disagree. FAILED: the process or the runtime failed. UNKNOWN: the runtime cannot be reached.",
   "example.gateway.v1.InstanceHealth.reasons": "Why, for the operator; empty when healthy.",
   "example.gateway.v1.ListInstancesRequest": "Asks for the inventory.",
   "example.gateway.v1.ListInstancesResponse": "The inventory.",
@@ -44,10 +44,10 @@ export const comments: Readonly<Record<string, string>> = {
   "example.gateway.v1.GetInstanceRequest.instance_id": "Exact identifier of the instance. Required.",
   "example.gateway.v1.GetInstanceResponse": "One instance.",
   "example.gateway.v1.GetInstanceResponse.instance": "The instance.",
-  "example.gateway.v1.LifecycleReceipt": "Says that a lifecycle action was accepted, and no more than that.",
+  "example.gateway.v1.LifecycleReceipt": "Says only that a lifecycle action was accepted.",
   "example.gateway.v1.LifecycleReceipt.instance_id": "Exact identifier of the instance.",
   "example.gateway.v1.LifecycleReceipt.action": "start, stop or restart.",
-  "example.gateway.v1.LifecycleReceipt.accepted": "Always true: what is not accepted is answered with an error.",
+  "example.gateway.v1.LifecycleReceipt.accepted": "Always true: a refused action is answered with an error.",
   "example.gateway.v1.StartInstanceRequest": "Asks to start an instance.",
   "example.gateway.v1.StartInstanceRequest.instance_id": "Exact identifier of the instance. Required.",
   "example.gateway.v1.StartInstanceResponse": "The start was accepted.",

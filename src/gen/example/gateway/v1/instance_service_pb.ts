@@ -5,10 +5,10 @@
 // Strategy instances: inventory, lifecycle, logs.
 //
 // On REST: GET /instances is ListInstancesResponse, GET /instances/{id} Instance, GET /instances/{id}/health
-// InstanceHealth, POST /instances/{id}/start, /stop and /restart LifecycleReceipt with status 202,
-// GET /instances/{id}/logs?tail=N&follow=true|false lines of text, one LogLine.text a line. With follow the answer goes
-// on with each new line until the client or the service ends it. Lifecycle actions take no body; one that is not empty
-// is ERROR_CODE_INVALID_ARGUMENT.
+// InstanceHealth, POST /instances/{id}/start, /stop and /restart LifecycleReceipt with status 202, GET
+// /instances/{id}/logs?tail=N&follow=true|false lines of text, one LogLine.text per line. With follow the answer continues
+// with each new line until the client or the service ends it. Lifecycle actions take no body; one that is not empty is
+// ERROR_CODE_INVALID_ARGUMENT.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -55,15 +55,15 @@ export type Instance = Message<"example.gateway.v1.Instance"> & {
   processState: string;
 
   /**
-   * The state its strategy runtime reports: RUNNING, STOPPED, FAILED, or UNKNOWN while the runtime is out of reach.
+   * The state its strategy runtime reports: RUNNING, STOPPED, FAILED, or UNKNOWN while the runtime cannot be reached.
    *
    * @generated from field: string runtime_state = 5;
    */
   runtimeState: string;
 
   /**
-   * Derived from the three: RUNNING or STOPPED where they agree, FAILED where the process or the runtime failed,
-   * DEGRADED where they disagree otherwise.
+   * Derived from the three: RUNNING or STOPPED if they agree, FAILED if the process or the runtime failed, otherwise
+   * DEGRADED.
    *
    * @generated from field: string instance_state = 6;
    */
@@ -168,7 +168,7 @@ export type Daemon = Message<"example.gateway.v1.Daemon"> & {
   reachable: boolean;
 
   /**
-   * Its version; empty while it is out of reach.
+   * Its version; empty while it cannot be reached.
    *
    * @generated from field: string version = 2;
    */
@@ -190,7 +190,7 @@ export const DaemonSchema: GenMessage<Daemon> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_instance_service, 3);
 
 /**
- * How an operator should look at an instance. REST only.
+ * An operator's view of an instance's health. REST only.
  *
  * @generated from message example.gateway.v1.InstanceHealth
  */
@@ -203,8 +203,8 @@ export type InstanceHealth = Message<"example.gateway.v1.InstanceHealth"> & {
   instanceId: string;
 
   /**
-   * HEALTHY: the states agree. DEGRADED: they disagree. FAILED: the process or the runtime failed. UNKNOWN: the
-   * runtime is out of reach.
+   * HEALTHY: the states agree. DEGRADED: they disagree. FAILED: the process or the runtime failed. UNKNOWN: the runtime
+   * cannot be reached.
    *
    * @generated from field: string classification = 2;
    */
@@ -311,7 +311,7 @@ export const GetInstanceResponseSchema: GenMessage<GetInstanceResponse> = /*@__P
   messageDesc(file_example_gateway_v1_instance_service, 8);
 
 /**
- * Says that a lifecycle action was accepted, and no more than that.
+ * Says only that a lifecycle action was accepted.
  *
  * @generated from message example.gateway.v1.LifecycleReceipt
  */
@@ -331,7 +331,7 @@ export type LifecycleReceipt = Message<"example.gateway.v1.LifecycleReceipt"> & 
   action: string;
 
   /**
-   * Always true: what is not accepted is answered with an error.
+   * Always true: a refused action is answered with an error.
    *
    * @generated from field: bool accepted = 3;
    */
@@ -558,9 +558,9 @@ export const LogLineSchema: GenMessage<LogLine> = /*@__PURE__*/
 /**
  * Instance inventory, lookup, lifecycle actions, logs.
  *
- * Lifecycle actions are asynchronous: an accepted answer is no proof that anything changed. Ask GetInstance until
- * desired, process and runtime state agree. An action is ERROR_CODE_STATE_CONFLICT while the states still follow the
- * action before it.
+ * Lifecycle actions are asynchronous: an accepted answer does not prove that anything has changed. Poll GetInstance until
+ * desired, process and runtime state agree. An action is ERROR_CODE_STATE_CONFLICT until the states have settled after the
+ * previous one.
  *
  * @generated from service example.gateway.v1.InstanceService
  */
@@ -586,7 +586,7 @@ export const InstanceService: GenService<{
     output: typeof GetInstanceResponseSchema;
   },
   /**
-   * Wants the instance running, as a new run. ERROR_CODE_STATE_CONFLICT while its process runs.
+   * Sets the desired state to RUNNING, as a new run. ERROR_CODE_STATE_CONFLICT while its process runs.
    *
    * @generated from rpc example.gateway.v1.InstanceService.StartInstance
    */
@@ -596,7 +596,7 @@ export const InstanceService: GenService<{
     output: typeof StartInstanceResponseSchema;
   },
   /**
-   * Wants the instance stopped; its run ends then. ERROR_CODE_STATE_CONFLICT while its process does not run.
+   * Sets the desired state to STOPPED; its run then ends. ERROR_CODE_STATE_CONFLICT while its process does not run.
    *
    * @generated from rpc example.gateway.v1.InstanceService.StopInstance
    */
@@ -606,7 +606,7 @@ export const InstanceService: GenService<{
     output: typeof StopInstanceResponseSchema;
   },
   /**
-   * Wants the instance stopped and then running again, as a new run. One that is stopped is started.
+   * Stops the instance and starts it again, as a new run. A stopped instance is started.
    *
    * @generated from rpc example.gateway.v1.InstanceService.RestartInstance
    */
@@ -616,7 +616,7 @@ export const InstanceService: GenService<{
     output: typeof RestartInstanceResponseSchema;
   },
   /**
-   * The last lines of an instance's log. Following a log is for REST alone.
+   * The last lines of an instance's log. Only REST can follow a log.
    *
    * @generated from rpc example.gateway.v1.InstanceService.GetLogs
    */

@@ -2,50 +2,50 @@
 // @generated from file example/gateway/v1/live.proto (package example.gateway.v1, syntax proto3)
 /* eslint-disable */
 
-// The instance WebSocket: GET /instances/{id}/ws, upgraded. It is refused, before the upgrade, with the status and the
-// ErrorEnvelope that a REST route would answer with: the instance is unknown, has no subscriptions, or is out of reach,
-// or there are 64 connections already (429).
+// The instance WebSocket: GET /instances/{id}/ws, upgraded. Before the upgrade it may be refused with the status and the
+// ErrorEnvelope of a REST route: the instance is unknown, has no subscriptions, or cannot be reached, or there are already
+// 64 connections (429).
 //
-// Each text frame is one message as protobuf JSON with lower camel case names: a ClientFrame from the client, a
-// ServerFrame from the service. Rows in it have zero values present, as in REST answers. There are no binary frames.
+// Each text frame is one message as protobuf JSON with lower camel case names: a ClientFrame from the client, a ServerFrame
+// from the service. Its rows have zero values present, as in REST answers. There are no binary frames.
 //
-// A frame that is not understood, or that asks for what is not possible, is answered with an error; the connection
-// stays. The service closes the connection with 1009 when a frame is too large, with 1008 when a client does not take
-// what it asked for (drop policy NEVER, or too many answers waiting), and with 1001 when the service ends.
+// A frame that is not understood, or that asks for something impossible, is answered with an error; the connection stays
+// open. The service closes the connection with 1009 if a frame is too large, with 1008 if a client does not read what it
+// asked for (drop policy NEVER, or too many answers waiting), and with 1001 when the service shuts down.
 
 /** By the full name of a message, or of a field. */
 export const comments: Readonly<Record<string, string>> = {
   "example.gateway.v1.ClientFrame": "A message from the client, at most 16 KiB.",
   "example.gateway.v1.ClientFrame.subscribe": "Answered with subscribed, or with an error.",
   "example.gateway.v1.ClientFrame.unsubscribe": "Answered with unsubscribed, or with an error.",
-  "example.gateway.v1.Subscribe": "Asks for the values of a resource. A connection takes one subscription a key, and at most 16.",
-  "example.gateway.v1.Subscribe.resource_key": "Copied from the catalog. Where several entries have the key, the values of all of them come.",
+  "example.gateway.v1.Subscribe": "Asks for the values of a resource. A connection may have one subscription per key, and at most 16.",
+  "example.gateway.v1.Subscribe.resource_key": "Copied from the catalog. If several entries have the key, the values of all of them are sent.",
   "example.gateway.v1.Unsubscribe": "Asks for no more values of a resource.",
   "example.gateway.v1.Unsubscribe.resource_key": "The key that was subscribed to.",
   "example.gateway.v1.ServerFrame": "A message from the service.",
-  "example.gateway.v1.ServerFrame.subscribed": "A subscription was taken.",
-  "example.gateway.v1.ServerFrame.unsubscribed": "A subscription is over because the client asked for that.",
-  "example.gateway.v1.ServerFrame.ended": "A subscription is over because the run is.",
+  "example.gateway.v1.ServerFrame.subscribed": "A subscription was accepted.",
+  "example.gateway.v1.ServerFrame.unsubscribed": "A subscription has ended because the client asked for that.",
+  "example.gateway.v1.ServerFrame.ended": "A subscription has ended because the run has.",
   "example.gateway.v1.ServerFrame.values": "What a resource delivers.",
   "example.gateway.v1.ServerFrame.error": "What the client asked for is not possible, or a subscription failed.",
-  "example.gateway.v1.Subscribed": "A subscription was taken. It comes before any of its values.",
+  "example.gateway.v1.Subscribed": "A subscription was accepted. This comes before any of its values.",
   "example.gateway.v1.Subscribed.resource_key": "The key that was subscribed to.",
-  "example.gateway.v1.Subscribed.feeds": "The catalog entries whose values come.",
-  "example.gateway.v1.Feed": "What a client has to know of the values of one entry.",
+  "example.gateway.v1.Subscribed.feeds": "The catalog entries whose values will be sent.",
+  "example.gateway.v1.Feed": "What a client needs to know about the values of one entry.",
   "example.gateway.v1.Feed.contract": "How they are delivered, replayed, merged and dropped.",
-  "example.gateway.v1.Feed.identity": "With merge model UPSERT: the names of the row fields whose values together are a row's identity. Else empty.",
-  "example.gateway.v1.Unsubscribed": "A subscription is over because the client asked for that.",
+  "example.gateway.v1.Feed.identity": "With merge model UPSERT: the names of the row fields whose values together identify a row. Else empty.",
+  "example.gateway.v1.Unsubscribed": "A subscription has ended because the client asked for that.",
   "example.gateway.v1.Unsubscribed.resource_key": "The key that was subscribed to.",
-  "example.gateway.v1.Ended": "A subscription is over because the run is; every value of it was sent. Subscribe again when the next run goes on.",
+  "example.gateway.v1.Ended": "A subscription has ended because the run has; all its values were sent. Subscribe again when the next run has begun.",
   "example.gateway.v1.Ended.resource_key": "The key that was subscribed to.",
   "example.gateway.v1.Values": "What a resource delivers.",
   "example.gateway.v1.Values.resource_key": "The key that was subscribed to.",
-  "example.gateway.v1.Values.model": "The contract's model: which entry of the key it is.",
-  "example.gateway.v1.Values.number": "Counts the messages of this subscription and model from 1 on; the dropped ones too.",
-  "example.gateway.v1.Values.dropped": "Messages that were dropped between the one sent before and this one.",
-  "example.gateway.v1.Values.replayed": "True for what was there before the subscription: in key order, several rows a message, never dropped. What follows comes in the order in which the instance learned of it.",
-  "example.gateway.v1.Values.rows": "EVENT: one row. SNAPSHOT and SAMPLED: the whole value, which is all rows of its instant.",
-  "example.gateway.v1.Refused": "What the client asked for is not possible, or a subscription failed and is over.",
-  "example.gateway.v1.Refused.resource_key": "The key it is about; empty where it is about none.",
+  "example.gateway.v1.Values.model": "The contract's model: it tells the entries of a key apart.",
+  "example.gateway.v1.Values.number": "Counts the messages of this subscription and model from 1, including dropped ones.",
+  "example.gateway.v1.Values.dropped": "Messages that were dropped between the previous one and this one.",
+  "example.gateway.v1.Values.replayed": "True for values from before the subscription: in key order, several rows per message, never dropped. Later values come in the order in which the instance learned of them.",
+  "example.gateway.v1.Values.rows": "EVENT: one row. SNAPSHOT and SAMPLED: the whole value, that is, all rows of its instant.",
+  "example.gateway.v1.Refused": "What the client asked for is not possible, or a subscription failed and has ended.",
+  "example.gateway.v1.Refused.resource_key": "The key it is about; empty if none.",
   "example.gateway.v1.Refused.error": "What is wrong.",
 };

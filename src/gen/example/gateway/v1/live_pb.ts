@@ -2,16 +2,16 @@
 // @generated from file example/gateway/v1/live.proto (package example.gateway.v1, syntax proto3)
 /* eslint-disable */
 
-// The instance WebSocket: GET /instances/{id}/ws, upgraded. It is refused, before the upgrade, with the status and the
-// ErrorEnvelope that a REST route would answer with: the instance is unknown, has no subscriptions, or is out of reach,
-// or there are 64 connections already (429).
+// The instance WebSocket: GET /instances/{id}/ws, upgraded. Before the upgrade it may be refused with the status and the
+// ErrorEnvelope of a REST route: the instance is unknown, has no subscriptions, or cannot be reached, or there are already
+// 64 connections (429).
 //
-// Each text frame is one message as protobuf JSON with lower camel case names: a ClientFrame from the client, a
-// ServerFrame from the service. Rows in it have zero values present, as in REST answers. There are no binary frames.
+// Each text frame is one message as protobuf JSON with lower camel case names: a ClientFrame from the client, a ServerFrame
+// from the service. Its rows have zero values present, as in REST answers. There are no binary frames.
 //
-// A frame that is not understood, or that asks for what is not possible, is answered with an error; the connection
-// stays. The service closes the connection with 1009 when a frame is too large, with 1008 when a client does not take
-// what it asked for (drop policy NEVER, or too many answers waiting), and with 1001 when the service ends.
+// A frame that is not understood, or that asks for something impossible, is answered with an error; the connection stays
+// open. The service closes the connection with 1009 if a frame is too large, with 1008 if a client does not read what it
+// asked for (drop policy NEVER, or too many answers waiting), and with 1001 when the service shuts down.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -67,13 +67,13 @@ export const ClientFrameSchema: GenMessage<ClientFrame> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_live, 0);
 
 /**
- * Asks for the values of a resource. A connection takes one subscription a key, and at most 16.
+ * Asks for the values of a resource. A connection may have one subscription per key, and at most 16.
  *
  * @generated from message example.gateway.v1.Subscribe
  */
 export type Subscribe = Message<"example.gateway.v1.Subscribe"> & {
   /**
-   * Copied from the catalog. Where several entries have the key, the values of all of them come.
+   * Copied from the catalog. If several entries have the key, the values of all of them are sent.
    *
    * @generated from field: string resource_key = 1;
    */
@@ -121,7 +121,7 @@ export type ServerFrame = Message<"example.gateway.v1.ServerFrame"> & {
    */
   frame: {
     /**
-     * A subscription was taken.
+     * A subscription was accepted.
      *
      * @generated from field: example.gateway.v1.Subscribed subscribed = 1;
      */
@@ -129,7 +129,7 @@ export type ServerFrame = Message<"example.gateway.v1.ServerFrame"> & {
     case: "subscribed";
   } | {
     /**
-     * A subscription is over because the client asked for that.
+     * A subscription has ended because the client asked for that.
      *
      * @generated from field: example.gateway.v1.Unsubscribed unsubscribed = 2;
      */
@@ -137,7 +137,7 @@ export type ServerFrame = Message<"example.gateway.v1.ServerFrame"> & {
     case: "unsubscribed";
   } | {
     /**
-     * A subscription is over because the run is.
+     * A subscription has ended because the run has.
      *
      * @generated from field: example.gateway.v1.Ended ended = 3;
      */
@@ -170,7 +170,7 @@ export const ServerFrameSchema: GenMessage<ServerFrame> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_live, 3);
 
 /**
- * A subscription was taken. It comes before any of its values.
+ * A subscription was accepted. This comes before any of its values.
  *
  * @generated from message example.gateway.v1.Subscribed
  */
@@ -183,7 +183,7 @@ export type Subscribed = Message<"example.gateway.v1.Subscribed"> & {
   resourceKey: string;
 
   /**
-   * The catalog entries whose values come.
+   * The catalog entries whose values will be sent.
    *
    * @generated from field: repeated example.gateway.v1.Feed feeds = 2;
    */
@@ -198,7 +198,7 @@ export const SubscribedSchema: GenMessage<Subscribed> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_live, 4);
 
 /**
- * What a client has to know of the values of one entry.
+ * What a client needs to know about the values of one entry.
  *
  * @generated from message example.gateway.v1.Feed
  */
@@ -211,7 +211,7 @@ export type Feed = Message<"example.gateway.v1.Feed"> & {
   contract?: ResourceContract | undefined;
 
   /**
-   * With merge model UPSERT: the names of the row fields whose values together are a row's identity. Else empty.
+   * With merge model UPSERT: the names of the row fields whose values together identify a row. Else empty.
    *
    * @generated from field: repeated string identity = 2;
    */
@@ -226,7 +226,7 @@ export const FeedSchema: GenMessage<Feed> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_live, 5);
 
 /**
- * A subscription is over because the client asked for that.
+ * A subscription has ended because the client asked for that.
  *
  * @generated from message example.gateway.v1.Unsubscribed
  */
@@ -247,7 +247,7 @@ export const UnsubscribedSchema: GenMessage<Unsubscribed> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_live, 6);
 
 /**
- * A subscription is over because the run is; every value of it was sent. Subscribe again when the next run goes on.
+ * A subscription has ended because the run has; all its values were sent. Subscribe again when the next run has begun.
  *
  * @generated from message example.gateway.v1.Ended
  */
@@ -281,36 +281,36 @@ export type Values = Message<"example.gateway.v1.Values"> & {
   resourceKey: string;
 
   /**
-   * The contract's model: which entry of the key it is.
+   * The contract's model: it tells the entries of a key apart.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * Counts the messages of this subscription and model from 1 on; the dropped ones too.
+   * Counts the messages of this subscription and model from 1, including dropped ones.
    *
    * @generated from field: uint64 number = 3;
    */
   number: bigint;
 
   /**
-   * Messages that were dropped between the one sent before and this one.
+   * Messages that were dropped between the previous one and this one.
    *
    * @generated from field: uint64 dropped = 4;
    */
   dropped: bigint;
 
   /**
-   * True for what was there before the subscription: in key order, several rows a message, never dropped. What follows
-   * comes in the order in which the instance learned of it.
+   * True for values from before the subscription: in key order, several rows per message, never dropped. Later values come
+   * in the order in which the instance learned of them.
    *
    * @generated from field: bool replayed = 5;
    */
   replayed: boolean;
 
   /**
-   * EVENT: one row. SNAPSHOT and SAMPLED: the whole value, which is all rows of its instant.
+   * EVENT: one row. SNAPSHOT and SAMPLED: the whole value, that is, all rows of its instant.
    *
    * @generated from field: repeated example.history.v1.PreviewRow rows = 6;
    */
@@ -325,13 +325,13 @@ export const ValuesSchema: GenMessage<Values> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_live, 8);
 
 /**
- * What the client asked for is not possible, or a subscription failed and is over.
+ * What the client asked for is not possible, or a subscription failed and has ended.
  *
  * @generated from message example.gateway.v1.Refused
  */
 export type Refused = Message<"example.gateway.v1.Refused"> & {
   /**
-   * The key it is about; empty where it is about none.
+   * The key it is about; empty if none.
    *
    * @generated from field: string resource_key = 1;
    */

@@ -55,21 +55,21 @@ export type GetStatusResponse = Message<"example.gateway.v1.GetStatusResponse"> 
   transport?: TransportStatus | undefined;
 
   /**
-   * What the strategy engine says of itself.
+   * What the strategy engine reports about itself.
    *
    * @generated from field: example.gateway.v1.EngineStatus engine = 2;
    */
   engine?: EngineStatus | undefined;
 
   /**
-   * What the instance can do. False can be right for a project: look at capability_errors first.
+   * What the instance can do. False may be intended by a project: look at capability_errors first.
    *
    * @generated from field: example.gateway.v1.Capabilities capabilities = 3;
    */
   capabilities?: Capabilities | undefined;
 
   /**
-   * Capabilities that should be there and failed; empty when every false flag is meant.
+   * Capabilities that should be there and failed; empty if every false flag is intended.
    *
    * @generated from field: repeated example.gateway.v1.CapabilityError capability_errors = 4;
    */
@@ -104,7 +104,7 @@ export type TransportStatus = Message<"example.gateway.v1.TransportStatus"> & {
   kind: string;
 
   /**
-   * When the instance was last heard of; 0 for never. UNIX nanoseconds.
+   * When the instance last answered; 0 for never. UNIX nanoseconds.
    *
    * @generated from field: int64 ts_last_seen = 3;
    */
@@ -119,13 +119,13 @@ export const TransportStatusSchema: GenMessage<TransportStatus> = /*@__PURE__*/
   messageDesc(file_example_gateway_v1_runtime_service, 2);
 
 /**
- * What the strategy engine says of itself.
+ * What the strategy engine reports about itself.
  *
  * @generated from message example.gateway.v1.EngineStatus
  */
 export type EngineStatus = Message<"example.gateway.v1.EngineStatus"> & {
   /**
-   * RUNNING, STOPPED, FAILED, or UNKNOWN while it is out of reach.
+   * RUNNING, STOPPED, FAILED, or UNKNOWN while it cannot be reached.
    *
    * @generated from field: string state = 1;
    */
@@ -167,7 +167,7 @@ export type Capabilities = Message<"example.gateway.v1.Capabilities"> & {
   resources: boolean;
 
   /**
-   * It takes subscriptions on its WebSocket.
+   * It accepts subscriptions on its WebSocket.
    *
    * @generated from field: bool subscriptions = 2;
    */
@@ -237,7 +237,7 @@ export type CapabilityError = Message<"example.gateway.v1.CapabilityError"> & {
   capability: string;
 
   /**
-   * STARTING: the instance is not ready yet. UNREACHABLE: its runtime is out of reach. FAILED: it failed in the runtime.
+   * STARTING: the instance is not ready yet. UNREACHABLE: its runtime cannot be reached. FAILED: it failed in the runtime.
    *
    * @generated from field: string reason = 2;
    */
@@ -349,7 +349,7 @@ export const RuntimeMetadataSchema: GenMessage<RuntimeMetadata> = /*@__PURE__*/
  */
 export type CatalogEntry = Message<"example.gateway.v1.CatalogEntry"> & {
   /**
-   * What a subscription and the history filter resource_key take. Never derived from the label.
+   * The key for subscriptions and for the history filter resource_key. Never derived from the label.
    *
    * @generated from field: string resource_key = 1;
    */
@@ -448,7 +448,7 @@ export type ResourceContract = Message<"example.gateway.v1.ResourceContract"> & 
   replayPolicy: string;
 
   /**
-   * How a client joins a message with what it holds. APPEND: adds it. REPLACE: keeps only the newest. UPSERT: replaces
+   * How a client combines a message with what it holds. APPEND: adds it. REPLACE: keeps only the newest. UPSERT: replaces
    * what has the same identity.
    *
    * @generated from field: string merge_model = 6;
@@ -456,8 +456,8 @@ export type ResourceContract = Message<"example.gateway.v1.ResourceContract"> & 
   mergeModel: string;
 
   /**
-   * What happens to messages that a slow client does not take. NEVER: the connection is closed instead. OLDEST: the
-   * oldest waiting one is dropped. CONFLATE: only the newest waits.
+   * What happens to messages that a slow client does not read. NEVER: the connection is closed instead. OLDEST: the oldest
+   * waiting one is dropped. CONFLATE: only the newest waits.
    *
    * @generated from field: string drop_policy = 7;
    */
@@ -493,7 +493,7 @@ export type QueryRequest = Message<"example.gateway.v1.QueryRequest"> & {
 
   /**
    * The read model: resources, accounts, portfolios, events, or one that the project adds. With the capability,
-   * accounts/{account} and portfolios/{portfolio} are that one alone; one that is not there is
+   * accounts/{account} and portfolios/{portfolio} are a single one; if it does not exist, that is
    * ERROR_CODE_RESOURCE_NOT_FOUND.
    *
    * @generated from field: string path = 2;
@@ -522,20 +522,20 @@ export type QueryResponse = Message<"example.gateway.v1.QueryResponse"> & {
   path: string;
 
   /**
-   * When the instance made it. UNIX nanoseconds.
+   * When the instance created it. UNIX nanoseconds.
    *
    * @generated from field: int64 ts_event = 2;
    */
   tsEvent: bigint;
 
   /**
-   * What it says.
+   * The content.
    *
    * @generated from oneof example.gateway.v1.QueryResponse.result
    */
   result: {
     /**
-     * Of the path resources.
+     * For the path resources.
      *
      * @generated from field: example.gateway.v1.ResourcesResult resources = 3;
      */
@@ -543,7 +543,7 @@ export type QueryResponse = Message<"example.gateway.v1.QueryResponse"> & {
     case: "resources";
   } | {
     /**
-     * Of the path accounts.
+     * For the path accounts.
      *
      * @generated from field: example.gateway.v1.AccountsResult accounts = 4;
      */
@@ -551,7 +551,7 @@ export type QueryResponse = Message<"example.gateway.v1.QueryResponse"> & {
     case: "accounts";
   } | {
     /**
-     * Of the path portfolios.
+     * For the path portfolios.
      *
      * @generated from field: example.gateway.v1.PortfoliosResult portfolios = 5;
      */
@@ -559,7 +559,7 @@ export type QueryResponse = Message<"example.gateway.v1.QueryResponse"> & {
     case: "portfolios";
   } | {
     /**
-     * Of the path events.
+     * For the path events.
      *
      * @generated from field: example.gateway.v1.EventsResult events = 6;
      */
@@ -567,7 +567,7 @@ export type QueryResponse = Message<"example.gateway.v1.QueryResponse"> & {
     case: "events";
   } | {
     /**
-     * Of a path that the project adds: the text of one JSON value.
+     * For a path that the project adds: the text of one JSON value.
      *
      * @generated from field: string json = 7;
      */

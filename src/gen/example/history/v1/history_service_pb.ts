@@ -303,14 +303,14 @@ export type Run = Message<"example.history.v1.Run"> & {
   tsStarted: bigint;
 
   /**
-   * When it ended; 0 while it goes on. UNIX nanoseconds.
+   * When it ended; 0 until then. UNIX nanoseconds.
    *
    * @generated from field: int64 ts_ended = 5;
    */
   tsEnded: bigint;
 
   /**
-   * True when no row will be added any more.
+   * True if no more rows will be added.
    *
    * @generated from field: bool final = 6;
    */
@@ -471,9 +471,9 @@ export type GetStorageFactsRequest = Message<"example.history.v1.GetStorageFacts
   to?: bigint | undefined;
 
   /**
-   * Also the row checksum of each table in the answer: a scan of all rows within the bounds, which may be refused as
-   * rate_limited or, where it takes too long, as limit_exceeded. The sums of windows that join add up, so smaller ones
-   * do as well.
+   * Also compute the row checksum of each table in the answer. This scans all rows within the bounds, and may be refused as
+   * rate_limited or, if it takes too long, as limit_exceeded. The sums of adjacent windows add up, so smaller windows work
+   * as well.
    *
    * @generated from field: bool with_checksum = 5;
    */
@@ -550,34 +550,34 @@ export type TableFacts = Message<"example.history.v1.TableFacts"> & {
   maxTsEvent: bigint;
 
   /**
-   * Changes when the table's columns change. Opaque, unless it begins with fields: and names the fields of a row in the
+   * Changes when the table's columns change. Opaque, unless it begins with fields: and lists the fields of a row in the
    * order of the canonical line, each with its protobuf type: fields:run_id:string,instance_id:string,seq:uint64,... A
-   * service without row checksums may have any other form.
+   * service without row checksums may use any other form.
    *
    * @generated from field: string schema_fingerprint = 5;
    */
   schemaFingerprint: string;
 
   /**
-   * True when the table will not grow any more.
+   * True if the table will not grow any more.
    *
    * @generated from field: bool final = 6;
    */
   final: boolean;
 
   /**
-   * The row checksum, in decimal digits: the sum, in 128-bit arithmetic, of the first 64 bits (big-endian, unsigned) of
-   * the MD5 of each row's canonical line without its line end. It is the same in any order of the rows, and counts a
-   * row that is there twice twice. It is of exactly the rows that this entry counts; of no rows it is 0. Empty where
-   * none was asked for, and where the service has none.
+   * The row checksum, in decimal digits: the sum, in 128-bit arithmetic, of the first 64 bits (big-endian, unsigned) of the
+   * MD5 of each row's canonical line without its line end. It does not depend on the order of the rows, and a row that
+   * occurs twice counts twice. It covers exactly the rows that this entry counts; without rows it is 0. Empty if it was not
+   * requested, or if the service has none.
    *
-   * The canonical line is the row as on REST: protobuf JSON with proto field names, fields in the order of their
-   * numbers, no blanks, 64-bit integers as strings, zero values present, doubles as ECMAScript prints them (-0 as -0;
-   * "NaN", "Infinity", "-Infinity"), exact numbers in canonical form. In strings only quotes, backslashes and control
-   * characters below the space are escaped, as ECMAScript does: short escapes where there are, else lower-case \u00xx.
+   * The canonical line is the row as on REST: protobuf JSON with proto field names, fields in the order of their numbers,
+   * no blanks, 64-bit integers as strings, zero values present, doubles as ECMAScript prints them (-0 as -0; "NaN",
+   * "Infinity", "-Infinity"), exact numbers in canonical form. In strings only quotes, backslashes and control characters
+   * below the space are escaped, as ECMAScript does: with short escapes where they exist, otherwise as lower-case \u00xx.
    *
-   * schema_fingerprint names the fields that went into it. Where that is opaque, or names other fields than the
-   * client's, the checksum says nothing to that client, who must not compare it.
+   * schema_fingerprint lists the fields that went into it. If that is opaque, or lists other fields than the client's, the
+   * client must not compare the checksum.
    *
    * @generated from field: string row_checksum = 7;
    */
@@ -675,7 +675,7 @@ export type Summary = Message<"example.history.v1.Summary"> & {
   tsStarted: bigint;
 
   /**
-   * When it ended; 0 while it goes on. UNIX nanoseconds.
+   * When it ended; 0 until then. UNIX nanoseconds.
    *
    * @generated from field: int64 ts_ended = 5;
    */
@@ -703,7 +703,7 @@ export type Summary = Message<"example.history.v1.Summary"> & {
   portfolio: string;
 
   /**
-   * Currency of the amounts: where the account has several, the first, and the amounts are those in it alone.
+   * Currency of the amounts. If the account has several, this is the first, and the amounts are in that currency alone.
    *
    * @generated from field: string currency = 9;
    */
@@ -766,7 +766,7 @@ export type ListRecentFillsRequest = Message<"example.history.v1.ListRecentFills
   selection?: RowSelection | undefined;
 
   /**
-   * Most fills to answer with.
+   * The most fills to return.
    *
    * @generated from field: uint32 limit = 2;
    */
@@ -815,7 +815,7 @@ export type ListPortfolioSeriesRequest = Message<"example.history.v1.ListPortfol
   selection?: RowSelection | undefined;
 
   /**
-   * Most rows a page; the service may send fewer. A page stays at or under 4 MiB.
+   * The most rows per page; the service may send fewer. A page takes at most 4 MiB.
    *
    * @generated from field: uint32 page_size = 2;
    */
@@ -878,7 +878,7 @@ export type ListPortfolioMetricsRequest = Message<"example.history.v1.ListPortfo
   selection?: RowSelection | undefined;
 
   /**
-   * Most rows a page; the service may send fewer. A page stays at or under 4 MiB.
+   * The most rows per page; the service may send fewer. A page takes at most 4 MiB.
    *
    * @generated from field: uint32 page_size = 2;
    */
@@ -941,7 +941,7 @@ export type ListMarketBarsRequest = Message<"example.history.v1.ListMarketBarsRe
   selection?: RowSelection | undefined;
 
   /**
-   * Most rows a page; the service may send fewer. A page stays at or under 4 MiB.
+   * The most rows per page; the service may send fewer. A page takes at most 4 MiB.
    *
    * @generated from field: uint32 page_size = 2;
    */
@@ -1011,7 +1011,7 @@ export type PreviewTableRequest = Message<"example.history.v1.PreviewTableReques
   selection?: RowSelection | undefined;
 
   /**
-   * Most rows a page; the service may send fewer. A page stays at or under 4 MiB.
+   * The most rows per page; the service may send fewer. A page takes at most 4 MiB.
    *
    * @generated from field: uint32 page_size = 3;
    */
@@ -1154,7 +1154,7 @@ export type HistoryErrorDetail = Message<"example.history.v1.HistoryErrorDetail"
   /**
    * Lowercase snake_case: invalid_argument, unauthenticated, permission_denied, run_not_found, instance_not_found,
    * resource_not_found, route_not_found, history_identity_conflict, history_unavailable, limit_exceeded, rate_limited,
-   * history_unreachable, history_query_failed. An archive adds history_incomplete, where nothing is proven of a table.
+   * history_unreachable, history_query_failed. An archive adds history_incomplete, for a table of which nothing is proven.
    *
    * @generated from field: string code = 1;
    */
@@ -1196,7 +1196,7 @@ export const HistoryService: GenService<{
     output: typeof ListInstancesResponseSchema;
   },
   /**
-   * The last fills of a run, for display. It may stop after the last N: never a way to archive.
+   * The last fills of a run, for display. It may stop after the last N: never archive with it.
    *
    * @generated from rpc example.history.v1.HistoryService.ListRecentFills
    */

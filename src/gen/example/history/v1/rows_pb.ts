@@ -153,7 +153,7 @@ export type Fill = Message<"example.history.v1.Fill"> & {
   quantity: string;
 
   /**
-   * Fee charged for this trade, in fee_currency, which the cash loses; negative is a rebate. Exact.
+   * Fee charged for this trade, deducted from cash in fee_currency; negative is a rebate. Exact.
    *
    * @generated from field: string fee = 17;
    */
@@ -183,7 +183,7 @@ export const FillSchema: GenMessage<Fill> = /*@__PURE__*/
 
 /**
  * One step in an order's life. The rows of one client_order_id in key order are its lifecycle: SUBMITTED; then REJECTED,
- * which ends it, or ACCEPTED; then any number of PARTIALLY_FILLED and CANCEL_REQUESTED; and FILLED, CANCELED or EXPIRED,
+ * which ends it, or ACCEPTED; then any number of PARTIALLY_FILLED and CANCEL_REQUESTED; then FILLED, CANCELED or EXPIRED,
  * which end it.
  *
  * @generated from message example.history.v1.OrderEvent
@@ -351,7 +351,7 @@ export type OrderEvent = Message<"example.history.v1.OrderEvent"> & {
   arrivalPrice: string;
 
   /**
-   * Why, where a venue or the instance gives a reason; else empty.
+   * The reason, if the venue or the instance gives one; else empty.
    *
    * @generated from field: string reason = 24;
    */
@@ -484,7 +484,7 @@ export type MarketBar = Message<"example.history.v1.MarketBar"> & {
   close: string;
 
   /**
-   * Traded volume, in units of the instrument; absent where the source has none. Exact.
+   * Traded volume, in units of the instrument; absent if the source has none. Exact.
    *
    * @generated from field: string volume = 17;
    */
@@ -799,9 +799,9 @@ export type Event = Message<"example.history.v1.Event"> & {
   symbol: string;
 
   /**
-   * Family and name: runtime.started, runtime.stopped, runtime.failed, runtime.warning, account.opened,
-   * account.deposit, account.withdrawal, account.fee, account.funding, account.interest, account.adjustment,
-   * account.order_rejected. Deposits and withdrawals come from outside and are no profit; what else moves money is.
+   * Family and name: runtime.started, runtime.stopped, runtime.failed, runtime.warning, account.opened, account.deposit,
+   * account.withdrawal, account.fee, account.funding, account.interest, account.adjustment, account.order_rejected.
+   * Deposits and withdrawals come from outside and do not count as profit; every other movement of money does.
    *
    * @generated from field: string kind = 11;
    */
@@ -822,9 +822,8 @@ export type Event = Message<"example.history.v1.Event"> & {
   message: string;
 
   /**
-   * What the account's cash gains, in currency: above zero for a deposit, below zero for a withdrawal or a fee, and
-   * either for funding, interest and adjustments. Fees of fills are not among the events. Absent where no money
-   * moved. Exact.
+   * The change of the account's cash, in currency: positive for a deposit, negative for a withdrawal or a fee, and either
+   * for funding, interest and adjustments. Fees of fills are not among the events. Absent if no money moved. Exact.
    *
    * @generated from field: string amount = 14;
    */
@@ -936,8 +935,8 @@ export type EquityPoint = Message<"example.history.v1.EquityPoint"> & {
   currency: string;
 
   /**
-   * Cash, with everything up to this instant: either all purchases are paid from it (spot), or it moves by realized
-   * profit, fees and what events say alone (margin). Exact.
+   * Cash after everything up to this instant. Either all purchases are paid from it (spot), or only realized profit, fees
+   * and account events change it (margin). Exact.
    *
    * @generated from field: string cash = 12;
    */
@@ -958,15 +957,15 @@ export type EquityPoint = Message<"example.history.v1.EquityPoint"> & {
   equity: string;
 
   /**
-   * Profit realized since the start: of positions closed, with fees, funding, interest and adjustments taken in;
-   * deposits and withdrawals are none. equity less deposits and withdrawals = realized + unrealized. Exact.
+   * Profit realized since the start, from closed positions, including fees, funding, interest and adjustments, but not
+   * deposits and withdrawals. equity less deposits and withdrawals = realized + unrealized. Exact.
    *
    * @generated from field: string realized = 15;
    */
   realized: string;
 
   /**
-   * Profit open at the mark, against the average cost of what is open. Exact.
+   * Profit of open positions at the mark, compared with their average cost. Exact.
    *
    * @generated from field: string unrealized = 16;
    */
