@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { Came } from "../../src/extract/plan/row-key.ts";
 import { probe, rowsWithin, type TableAsks } from "../../src/extract/plan/table-asks.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
+import { usualTraits } from "../../src/model/route-traits.ts";
 import { run, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
@@ -38,6 +39,21 @@ it("a probe takes the first line that has anything in it, however it is cut, and
   expect(taken.chunks).toBe(6);
   expect(await probe(asksOf(pieces.slice(0, 5)).asks, within)).toMatchObject({ ts: 7n });
   expect(await probe(asksOf(pieces.slice(0, 2)).asks, within)).toBe(undefined);
+});
+
+// alone finds: rows that came with the first one, and that the table lacks, are forgotten
+it("a probe without a limit tells of the rows that came with the first one, though the answer breaks off", async () => {
+  const row = (ts: number) => Buffer.from(`{"seq":"${ts}","ts_event":"${ts}"}\n`);
+  const { asks } = asksOf([]);
+  const traits = { ...usualTraits, takesLimit: false };
+  const source = Object.assign(asks.source, { traits: () => traits });
+  source.rows = async function* () {
+    yield* [row(7), row(8), row(8), row(12)];
+    throw new Error("cut");
+  };
+  const came: Came[] = [];
+  expect(await probe({ ...asks, onCame: (_, one) => came.push(one) }, within)).toMatchObject({ ts: 7n });
+  expect(came).toEqual([{ from: 7n, to: 9n, rows: 2, firstKey: "7", lastKey: "8" }]);
 });
 
 it("a probe stops at a line that is longer than lines are", async () => {

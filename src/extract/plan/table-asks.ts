@@ -51,7 +51,7 @@ export interface ProbedRow {
 
 /**
  * Asks for the first row of a window; undefined if the source sends none. If the source takes no limit, it asks for all
- * rows and reads only the first; if it takes no bounds, it reads up to the first row in the window. Throws what the source
+ * rows and reads a few more; if it takes no bounds, it reads up to the first row in the window. Throws what the source
  * throws, and `history_identity_conflict` if the row belongs to another run or lies outside the bounds asked for.
  */
 export async function probe(asks: TableAsks, window: Window): Promise<ProbedRow | undefined> {
@@ -62,6 +62,9 @@ export async function probe(asks: TableAsks, window: Window): Promise<ProbedRow 
   return found ?? (next > from && next < to ? await probeAsAsked(asks, { from: next, to }) : undefined);
 }
 
+/** How much of an answer without a limit is read after its first row: the rows that come are evidence. */
+const mostProbedBytes = 2 ** 16;
+
 async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow | undefined> {
   const { run, table, source, signal } = asks;
   const { from, to } = window;
@@ -69,26 +72,44 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
   const request = { ...run, table: table.name, ...asked(route, from, to), signal };
   const first = (limit: number | undefined) =>
     askSmall(asks, async () => {
-      for await (const line of linesIn(source.rows({ ...request, limit }))) {
-        const text = line.toString("utf8").replace(/^[\s\uFEFF]+/, "");
-        if (text === "") continue;
-        const time = timeOf(text);
-        const ts = time === null ? undefined : BigInt(time);
-        requireOwn(asks, window, text);
-        if (!route.bounds.from && from > int64Min && (ts === undefined || ts < from)) continue;
-        if (ts !== undefined && ts >= to && !route.bounds.to) {
-          if (route.order === "none") continue;
-          return undefined;
+      const came: Buffer[] = [];
+      let bytes = 0;
+      let found: ProbedRow | undefined;
+      try {
+        for await (const line of linesIn(source.rows({ ...request, limit }))) {
+          if (found === undefined) {
+            const text = line.toString("utf8").replace(/^[\s\uFEFF]+/, "");
+            if (text === "") continue;
+            const time = timeOf(text);
+            const ts = time === null ? undefined : BigInt(time);
+            requireOwn(asks, window, text);
+            if (!route.bounds.from && from > int64Min && (ts === undefined || ts < from)) continue;
+            if (ts !== undefined && ts >= to && !route.bounds.to) {
+              if (route.order === "none") continue;
+              return undefined;
+            }
+            if (ts !== undefined && (ts < from || ts >= to))
+              throw notAsAsked(window, text, await whyOutside(asks, new OutsideBounds(ts, window)));
+            found = { ts, line: text };
+          }
+          came.push(line, lineEnd);
+          bytes += line.byteLength;
+          if (limit === 1 || bytes > mostProbedBytes) break;
         }
-        if (ts !== undefined && (ts < from || ts >= to))
-          throw notAsAsked(window, text, await whyOutside(asks, new OutsideBounds(ts, window)));
-        if (ts !== undefined) {
-          const key = rowKey(table, route.numbers === "given", text);
-          asks.onCame?.(asks, { from: ts, to: ts + 1n, rows: 1, firstKey: key, lastKey: key });
-        }
-        return { ts, line: text };
+      } catch (error) {
+        signal.throwIfAborted();
+        // the first row answers the question; the others are only evidence
+        if (found === undefined) throw error;
       }
-      return undefined;
+      const all = (await rowsOf(Buffer.concat(came), mostAnswerLines, route.numbers)) ?? [];
+      const isWithin = (row: GroupRow | undefined) =>
+        row !== undefined && row.ts_event >= from && row.ts_event < to;
+      tellCame(
+        asks,
+        route,
+        all.filter((row, at) => isWithin(row) && !isDouble(row, all[at - 1], route)),
+      );
+      return found;
     });
   const isAll = !route.bounds.from || (!route.bounds.to && route.order === "none");
   if (!route.takesLimit || isAll) return await first(undefined);

@@ -239,7 +239,7 @@ export class TableArchiver {
     const before = extentOf(facts?.get(this.table.name) ?? held.fullScan)?.first;
     if (before === undefined) return undefined;
     if (facts !== null) {
-      const now = await work.source.facts(run, until === undefined ? {} : { to: until }, work.signal);
+      const now = await this.#noting.facts(run, until === undefined ? {} : { to: until }, work.signal);
       const own = now?.get(this.table.name);
       return own !== undefined && (own.first === undefined || own.first > before) ? now : undefined;
     }
@@ -1601,7 +1601,7 @@ export class TableArchiver {
     }
   }
 
-  /** The source, with the counts beside its checksums recorded as evidence. */
+  /** The source, with what it counts recorded as evidence of every table. */
   get #noting(): Pick<HistorySource, "facts" | "traits"> {
     const { work, evidence } = this.#context;
     const { source } = work;
