@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { isTestAll } from "../fixtures/trials/cases.ts";
 import { trialCount, trialSeed } from "../fixtures/trials/trials.ts";
-import { archiveIn, KindJudge } from "../fixtures/worlds/kinds/kind-checks.ts";
+import { archiveIn, faults, KindJudge } from "../fixtures/worlds/kinds/kind-checks.ts";
 import { kindPlanAt } from "../fixtures/worlds/kinds/kind-draws.ts";
 import { KindGateway } from "../fixtures/worlds/kinds/kind-gateway.ts";
 import { isHonest, type Kind, type KindPlan, kinds, nightCount } from "../fixtures/worlds/kinds/kind-plan.ts";
 import { isKept, tryKind } from "../fixtures/worlds/kinds/kind-tally.ts";
-import { archiveKind } from "../fixtures/worlds/kinds/run-kind.ts";
+import { archiveKind, runKind } from "../fixtures/worlds/kinds/run-kind.ts";
 
 // each kind alone would find: a table COMPLETE or OPEN though the command was told of more rows, proven rows that are
 // hidden, an alarm about a gateway of that kind that is honest; test/all/worlds-kinds.test.ts tries more of each
@@ -25,6 +25,13 @@ describe("three nights of a gateway", () => {
     },
     240_000,
   );
+});
+
+// worlds of the trials in which a table was proven without rows that the command had been told of
+test.each([["replicas-random", 9, 681]] as const)("world %s, seed %s, path %s", async (kind, seed, path) => {
+  const nights = await runKind(kindPlanAt(kind, seed, path));
+  const wrong = nights.flatMap(({ judged }) => judged).filter(({ outcome }) => faults.includes(outcome));
+  expect(wrong).toEqual([]);
 });
 
 // without it the worlds would go on to be right, whatever became of the archive
