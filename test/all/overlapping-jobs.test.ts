@@ -5,7 +5,7 @@ import { JobWorld } from "../fixtures/pipeline/job-world.ts";
 import { trialCount } from "../fixtures/trials/trials.ts";
 
 /** As few as show a run that the other job held, which is a matter of moments. */
-const rounds = trialCount(5);
+const rounds = trialCount(3);
 const mostRounds = 20;
 
 interface RunTold {

@@ -59,12 +59,12 @@ async function execute(
 
 describe.skipIf(!requires("recordings"))("the pipelines that are shipped, on recorded bars", () => {
   test("archive a night, one run, a mirror and an extract for research", { timeout: 300_000 }, async () => {
-    // ten days: whole months are what real-bars.test.ts archives
-    const tenDays = inside("ten-days.csv.gz");
-    writeFirstBars(btc, 10 * 24 * 60, tenDays);
+    // three days: a week is what real-bars.test.ts archives
+    const threeDays = inside("three-days.csv.gz");
+    writeFirstBars(btc, 3 * 24 * 60, threeDays);
     const gateway = await simulate(
       "--bars",
-      tenDays,
+      threeDays,
       "--runs",
       "2",
       "--cache",
@@ -72,7 +72,7 @@ describe.skipIf(!requires("recordings"))("the pipelines that are shipped, on rec
       "--token-file",
       inside("token"),
     );
-    const bars = recordedBars(tenDays).join("\n");
+    const bars = recordedBars(threeDays).join("\n");
     try {
       const night = [
         `gateway.token.file=${inside("token")}`,
