@@ -22,7 +22,7 @@ test.each([
 
 // a time without a zone was told as rows that were missing
 test("a row whose time cannot be read is named with its value, and not called missing", () => {
-  const reason = 'ts_event (time): "2024-11-28T23:59:00.9" is no RFC 3339 time with its zone';
+  const reason = 'ts_event (time): "2024-11-28T23:59:00.9" is not an RFC 3339 time with a zone';
   const line = badRowLine({ reason, text: "{}" }, undefined);
   const window = { from: bound, to: bound + 1_000n };
   expect(rowsOutside(window, { ts: undefined, line })).toMatchObject({

@@ -29,7 +29,7 @@ test.each([
     "a time without its zone",
     "epsilon",
     withoutZone,
-    /2026-01-05T00:07:\S+" is no RFC 3339 time with its zone/,
+    /2026-01-05T00:07:\S+" is not an RFC 3339 time with a zone/,
   ],
   // told as bounds that are ignored
   ["bounds in ms", "corona", comparing(dialects.corona, 1_000_000n), /compare times in whole milliseconds/],

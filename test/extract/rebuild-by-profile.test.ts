@@ -255,11 +255,11 @@ describe("a rebuild by another profile", () => {
     await expect(rebuildByProfile(job(), profileOf(right))).rejects.toMatchObject({
       code: "invalid_argument",
       message: expect.stringMatching(
-        / ts_event \(other\) is "1[^"]*", and no column takes that field any more: /,
+        / ts_event \(other\) is "1[^"]*", and no column takes that field any more, /,
       ),
       place: { table: "fills" },
       hint: expect.stringMatching(
-        /`runvault rm` and archive it anew .* `dropped: \[{ from: other, lossy: true }\]`\.$/,
+        /`runvault rm` and archive it again .* `dropped: \[{ from: other, lossy: true }\]`\.$/,
       ),
     });
     // whatever it is that stops it, nothing of it stays

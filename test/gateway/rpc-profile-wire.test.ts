@@ -165,7 +165,7 @@ test.each([
     lines: [],
     code: "malformed_row",
     message: expect.stringMatching(
-      new RegExp(`ts_event of the first row is 1970-\\S+ in ${unit}, and 2026-01-05\\S+ in ms`),
+      new RegExp(`ts_event of the first row is 1970-\\S+ in ${unit}, but 2026-01-05\\S+ in ms`),
     ),
   });
 });

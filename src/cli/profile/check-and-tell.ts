@@ -18,7 +18,7 @@ export async function checkAndTell(
   session: Session,
 ): Promise<number> {
   if (values.profile === undefined) {
-    throw new RunvaultError("invalid_argument", "no profile is named", {
+    throw new RunvaultError("invalid_argument", "no profile given", {
       hint: "Give --profile FILE, or set RUNVAULT_PROFILE.",
     });
   }

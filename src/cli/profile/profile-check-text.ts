@@ -43,7 +43,7 @@ function headText({ profile, file, gateway, run }: ProfileCheck, { columns }: Fo
 function documentsText(documents: readonly DocumentCheck[], form: Form): string {
   if (documents.length === 0) return "";
   const lines = documents.map(({ document, request, findings, read, ...answer }) => {
-    const said = read.map(([name, value]) => `${name} ${value}`).join("; ");
+    const said = read.flatMap(([name, value]) => (value === "" ? [] : `${name} ${value}`)).join("; ");
     return markedLine(
       findings.length === 0 ? "ok" : "wrong",
       `${document}: ${request}: ${answerText(answer)}${said === "" ? "" : `; ${said}`}`,
@@ -126,7 +126,7 @@ function restText({ none, notDescribed }: ProfileCheck, { columns }: Form): stri
     ...(none.length === 0 ? [] : [`the gateway has no history of ${none.join(", ")}: they count as ABSENT`]),
     ...(notDescribed.length === 0
       ? []
-      : [`not in the profile, and so never asked for: ${notDescribed.join(", ")}`]),
+      : [`not in the profile, so never requested: ${notDescribed.join(", ")}`]),
   ];
   return lines.map((line) => wrapLines(`${line}\n`, columns)).join("");
 }
@@ -137,10 +137,10 @@ function findingsText(
   { columns, paint }: Form,
 ): string {
   if (findings.length === 0) {
-    return `${visible(file)}: ${paint("ok")}, by ${countText(requests, "request")}\n`;
+    return `${visible(file)}: ${paint("ok")}, ${countText(requests, "request")}\n`;
   }
   const told = findings.map(({ key, message, hint }) =>
     wrapLines(`${visible(`${key}: ${message}`)}\n  hint: ${visible(hint)}\n`, columns),
   );
-  return `${told.join("")}${visible(file)}: ${countText(findings.length, "finding")}, by ${countText(requests, "request")}\n`;
+  return `${told.join("")}${visible(file)}: ${countText(findings.length, "finding")}, ${countText(requests, "request")}\n`;
 }

@@ -29,7 +29,7 @@ export async function writeProfileDraft(
   if (values.openapi !== undefined && values.descriptors !== undefined) {
     throw new RunvaultError(
       "invalid_argument",
-      "--openapi and --descriptors describe two protocols of a gateway",
+      "--openapi and --descriptors cannot be combined: they describe different protocols",
       {
         hint: "Draft a profile with each, and copy the second one's tables into the first.",
       },

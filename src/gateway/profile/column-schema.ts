@@ -4,7 +4,7 @@ import type { Column, ColumnKind } from "../../model/profile/table.ts";
 import { columnText, type Scalar } from "./column-text.ts";
 import { dottedPattern, fieldPathSchema } from "./field-path-schema.ts";
 
-/** What a profile says about one column. Words are still keyed by the wire's side, as in the file. */
+/** What a profile says about one column. Words are still keyed by the gateway's value, as in the file. */
 export type ColumnSpec =
   | {
       readonly kind: "field";
@@ -82,28 +82,28 @@ function sourcesOf(name: string | null, kind: ColumnKind): readonly Source[] {
 }
 
 function wrongSource(source: Source, name: string | null, kind: ColumnKind): string {
-  if (source === "derived") return "is for seq alone";
-  if (source === "absent") return `cannot be: no row goes without its ${name}`;
+  if (source === "derived") return "is only for seq";
+  if (source === "absent") return `is not allowed: every row needs ${name}`;
   return name === "run_id" || name === "instance_id"
-    ? `is not what ${name} holds`
-    : `cannot stand in a column of ${kind === "timestamp" ? "times" : "numbers"}`;
+    ? `is the wrong id for ${name}`
+    : `does not fit a column of ${kind === "timestamp" ? "times" : "numbers"}`;
 }
 
 function sourceHint(source: Source, name: string | null): string {
-  if (source === "absent" && name === "run_id") return "Write `run_id: run` where rows do not have it.";
+  if (source === "absent" && name === "run_id") return "If rows do not have it, write `run_id: run`.";
   if (source === "absent" && name === "instance_id")
-    return "Write `instance_id: instance` where rows do not have it.";
+    return "If rows do not have it, write `instance_id: instance`.";
   if (source === "absent") return `Name the field that ${name} comes from.`;
-  return `A field of that name is written { from: ${source} }.`;
+  return `For a field with that name, write { from: ${source} }.`;
 }
 
 const scalar = z.union([z.string(), z.number(), z.boolean()], {
-  error: "must be a text, a number, true or false",
+  error: "must be text, a number, true or false",
 });
 
 function mapSchema(name: string | null, kind: ColumnKind) {
   const flag = (description: string) =>
-    z.literal(true, { error: "must be true, or left out" }).optional().meta({ description });
+    z.literal(true, { error: "must be true or left out" }).optional().meta({ description });
   return z
     .strictObject({
       from: fieldPathSchema.optional().meta({ description: "the field that the value comes from" }),
@@ -111,16 +111,16 @@ function mapSchema(name: string | null, kind: ColumnKind) {
       unit: z
         .enum(timeUnits, { error: `must be one of ${timeUnits.join(", ")}` })
         .optional()
-        .meta({ description: "how a time is written; without it as nanoseconds since 1970" }),
+        .meta({ description: "how times are written; by default as nanoseconds since 1970" }),
       words: z
-        .record(z.string(), scalar, { error: "must be a map of the gateway's words to the column's" })
+        .record(z.string(), scalar, { error: "must be a map from the gateway's words to the column's" })
         .optional()
         .meta({
           description:
-            "the gateway's values, and what each is in the column; a key without quotes may be a number, true or false",
+            "the gateway's values and what each means in the column; an unquoted key may be a number, true or false",
         }),
-      optional: flag("whether a row may lack the field: it then has the column's empty value"),
-      lossy: flag("whether two words may have the same value, so that they cannot be told apart any more"),
+      optional: flag("rows may lack the field and then have the column's empty value"),
+      lossy: flag("two words may have the same value, although they cannot be told apart afterwards"),
     })
     .transform((spec, context): ColumnSpec => {
       let isWrong = false;
@@ -148,34 +148,34 @@ function readMap(spec: ColumnMap, name: string | null, kind: ColumnKind, raise: 
   if (value !== undefined) {
     for (const other of ["from", "unit", "words", "optional", "lossy"] as const) {
       if (spec[other] !== undefined)
-        raise([other], "cannot be given beside value", "Leave out one of the two.");
+        raise([other], "cannot be combined with value", "Remove one of the two.");
     }
     if (name !== null) {
       const hint =
         name === "run_id"
-          ? "Write `run_id: run` where rows do not have it."
+          ? "If rows do not have it, write `run_id: run`."
           : name === "instance_id"
-            ? "Write `instance_id: instance` where rows do not have it."
+            ? "If rows do not have it, write `instance_id: instance`."
             : `Name the field that ${name} comes from.`;
-      raise(["value"], `cannot be given of ${name}`, hint);
+      raise(["value"], `is not possible for ${name}`, hint);
       return null;
     }
     const read = columnText(kind, value);
     if ("fault" in read) {
-      raise(["value"], read.fault, "Give a value of the column's kind.");
+      raise(["value"], read.fault, "Write a value that fits the column.");
       return null;
     }
     return { kind: "constant", text: read.text };
   }
   if (from === undefined) {
-    raise([], "needs from, the field that it comes from", "Write it so, for example `{ from: price }`.");
+    raise([], "needs from, the field that it comes from", "For example, write `{ from: price }`.");
     return null;
   }
   if (unit !== undefined && kind !== "timestamp") {
-    raise(["unit"], "is of times alone, and this column is none", "Leave unit out.");
+    raise(["unit"], "is only for columns of times", "Remove it.");
   }
   if (optional === true && name !== null) {
-    raise(["optional"], `cannot be said of ${name}: no row goes without it`, "Leave optional out.");
+    raise(["optional"], `is not allowed: every row needs ${name}`, "Remove it.");
   }
   const read = words === undefined ? undefined : readWords(words, kind, spec, raise);
   return {
@@ -188,7 +188,7 @@ function readMap(spec: ColumnMap, name: string | null, kind: ColumnKind, raise: 
   };
 }
 
-/** A drafted word, guessed or left open, that nobody has confirmed. */
+/** A word that a draft guessed or left open and that is not confirmed yet. */
 const draftedWord = /^[A-Z_]*\?$/;
 
 function readWords(
@@ -199,19 +199,19 @@ function readWords(
 ): (readonly [string, string])[] {
   const entries = Object.entries(words);
   if (kind === "timestamp") {
-    raise(["words"], "cannot be given of times", "Say the unit of the times instead.");
+    raise(["words"], "is not possible for times", "Name the unit of the times instead.");
     return [];
   }
-  if (entries.length === 0) raise(["words"], "must not be an empty map", "Leave words out, or give one.");
+  if (entries.length === 0) raise(["words"], "must not be an empty map", "Add a word, or remove words.");
   const keyOf = new Map<string, string>();
   return entries.map(([key, value]): readonly [string, string] => {
     if (typeof value === "string" && draftedWord.test(value)) {
-      raise(["words", key], "must be confirmed", "Delete the ? where the word is right.");
+      raise(["words", key], "must be confirmed", "If the word is right, delete the ?.");
       return [key, ""];
     }
     const read = columnText(kind, value);
     if ("fault" in read) {
-      raise(["words", key], read.fault, "Give a value that the column can hold.");
+      raise(["words", key], read.fault, "Write a value that fits the column.");
       return [key, ""];
     }
     const { text } = read;
@@ -219,15 +219,15 @@ function readWords(
     if (other !== undefined && lossy !== true) {
       raise(
         ["words", key],
-        `is what ${JSON.stringify(other)} has already, so that the two could not be told apart any more`,
-        "Give each word a value of its own, or say `lossy: true` beside words if that is meant.",
+        `is already the value of ${JSON.stringify(other)}: the two could not be told apart`,
+        "Give each word a different value, or write `lossy: true` next to words if this is intended.",
       );
     }
     if (text === emptyText(kind) && optional === true && lossy !== true) {
       raise(
         ["words", key],
-        "is what a row without the field has, so that the two could not be told apart any more",
-        "Give another value, or say `lossy: true` beside words if that is meant.",
+        "is also the value of rows without the field: the two could not be told apart",
+        "Write another value, or write `lossy: true` next to words if this is intended.",
       );
     }
     keyOf.set(text, key);
@@ -235,7 +235,7 @@ function readWords(
   });
 }
 
-/** A column's value when a row has nothing. */
+/** A column's value in rows that lack the field. */
 function emptyText(kind: ColumnKind): string {
   switch (kind) {
     case "string":

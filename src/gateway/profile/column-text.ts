@@ -3,7 +3,7 @@ import { int64Max, int64Min } from "../../model/time.ts";
 
 export type Scalar = string | number | boolean;
 
-/** A profile's value as the column's text, or why the column cannot hold it. */
+/** A profile's value as the column's text, or why it does not fit. */
 export type ColumnText = { readonly text: string } | { readonly fault: string };
 
 const ranges: Readonly<Record<"uint64" | "int64" | "uint32" | "timestamp", readonly [bigint, bigint]>> = {
@@ -17,9 +17,7 @@ const ranges: Readonly<Record<"uint64" | "int64" | "uint32" | "timestamp", reado
 export function columnText(kind: ColumnKind, value: Scalar): ColumnText {
   switch (kind) {
     case "string":
-      return typeof value === "string"
-        ? { text: value }
-        : { fault: "must be in quotes: the column holds text" };
+      return typeof value === "string" ? { text: value } : { fault: "must be text in quotes" };
     case "exact":
       return exactText(value);
     case "double":
@@ -32,11 +30,11 @@ export function columnText(kind: ColumnKind, value: Scalar): ColumnText {
 function exactText(value: Scalar): ColumnText {
   const text = String(value);
   if (typeof value === "number" && text.replace(/\D/g, "").length > 15) {
-    return { fault: "must be in quotes: as a number it would be rounded" };
+    return { fault: "needs quotes to keep all its digits" };
   }
   if (text === "" && value === "") return { text };
   const [, sign = "", whole = "", decimals = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? [];
-  if (whole === "") return { fault: 'cannot stand in a column of exact numbers, such as "0.5"' };
+  if (whole === "") return { fault: 'is not an exact number such as "0.5"' };
   const digits = whole.replace(/^0+(?=\d)/, "");
   const rest = decimals.replace(/0+$/, "");
   const shown = rest === "" ? digits : `${digits}.${rest}`;
@@ -49,7 +47,7 @@ function doubleText(value: Scalar): ColumnText {
     (typeof value === "string" &&
       /^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/.test(value) &&
       (Number.isFinite(Number(value)) || /[NI]/.test(value)));
-  if (!isNumber) return { fault: "cannot stand in a column of numbers" };
+  if (!isNumber) return { fault: "is not a number" };
   const number = Number(value);
   return { text: Object.is(number, -0) ? "-0" : String(number) };
 }
@@ -57,14 +55,14 @@ function doubleText(value: Scalar): ColumnText {
 function integerText(kind: keyof typeof ranges, value: Scalar): ColumnText {
   const text = String(value);
   if (typeof value === "boolean" || !/^-?\d{1,20}$/.test(text)) {
-    return { fault: "cannot stand in a column of whole numbers" };
+    return { fault: "is not a whole number" };
   }
   if (typeof value === "number" && !Number.isSafeInteger(value)) {
-    return { fault: "must be in quotes: as a number it would be rounded" };
+    return { fault: "needs quotes to keep all its digits" };
   }
   const [least, most] = ranges[kind];
   const number = BigInt(text);
   return number < least || number > most
-    ? { fault: `is outside the range of the column, ${least} to ${most}` }
+    ? { fault: `is outside the column's range, ${least} to ${most}` }
     : { text: String(number) };
 }

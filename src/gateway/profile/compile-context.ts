@@ -11,7 +11,7 @@ import {
   type TreeNode,
 } from "../../model/yaml/tree.ts";
 
-/** Collects the faults of a profile as a whole, once each of its values is valid. */
+/** Collects the faults of a profile as a whole, after each value has been checked by itself. */
 export class CompileContext {
   readonly faults: TreeFault[] = [];
   readonly tree: TreeNode;
@@ -19,7 +19,7 @@ export class CompileContext {
   readonly #wrong: readonly string[];
   readonly #seen = new Set<string>();
 
-  /** `wrong` has paths that are already reported; their absence is not reported again. */
+  /** `wrong` has paths that are already reported and removed; their absence is not a further fault. */
   constructor(tree: TreeNode, fileOf: (place: Place) => string, wrong: readonly KeyPath[] = []) {
     this.tree = tree;
     this.#fileOf = fileOf;
@@ -43,12 +43,12 @@ export class CompileContext {
     return nodeAt(this.tree, path) !== undefined;
   }
 
-  /** The first of these paths that exists; the last if none does. */
+  /** The first of these paths that exists, or else the last. */
   firstOf(...paths: readonly KeyPath[]): KeyPath {
     return paths.find((path) => this.has(path)) ?? paths.at(-1)!;
   }
 
-  /** A file system path, relative to the folder of the file that defines this tree path. */
+  /** Resolves a file's path from the folder of the profile file that defines this key. */
   resolve(path: KeyPath, name: string): string {
     return resolve(dirname(this.#fileOf(placeAt(this.tree, path))), name);
   }

@@ -8,14 +8,14 @@ import type { ProfileFile } from "./profile-schema.ts";
 type DocumentsFile = NonNullable<ProfileFile["documents"]>;
 type Described<K extends keyof DocumentsFile> = Exclude<NonNullable<DocumentsFile[K]>, "none">;
 
-/** What a request may name: a run, an instance, bounds. Its path and `rest` must not use anything else. */
+/** Whether a request may name a run, an instance, and bounds. */
 interface Names {
   readonly instance: boolean;
   readonly run: boolean;
   readonly bounds: boolean;
 }
 
-/** The documents of a gateway; reports their faults as a whole. */
+/** Compiles a gateway's documents and reports their faults as a whole. */
 export function compileDocuments(
   documents: DocumentsFile,
   file: ProfileFile,
@@ -82,9 +82,9 @@ function requestOf(
     if (names[id] || !own.path.includes(`{${id}}`)) continue;
     const hint =
       at[1] === "instances"
-        ? "It is asked for before any instance is known."
-        : "It is asked for before any run is known.";
-    context.fault([...at, "path"], `cannot have {${id}} in it`, hint);
+        ? "It is requested before any instance is known."
+        : "It is requested before any run is known.";
+    context.fault([...at, "path"], `cannot contain {${id}}`, hint);
   }
   const { instance, run, from, to } = rest.parameters ?? {};
   const inherited = {
@@ -92,7 +92,7 @@ function requestOf(
     ...(names.run ? { run } : {}),
     ...(names.bounds ? { from, to } : {}),
   };
-  // the method of rows is theirs alone: a list is not requested by POST because rows are
+  // the method for rows does not apply: if rows are requested by POST, lists need not be
   const request = compileRequest(
     own.path,
     own,
@@ -102,15 +102,15 @@ function requestOf(
   if (names.run && !own.path.includes("{run}") && request.parameters.run === undefined) {
     context.fault(
       [...at, "path"],
-      "names no run, and no parameter does",
-      "Put {run} into the path, or name the parameter under parameters, as run.",
+      "does not name the run, nor does a parameter",
+      "Put {run} into the path, or name the parameter in parameters.run.",
     );
   }
   if (at[1] === "runs" && !own.path.includes("{instance}") && request.parameters.instance === undefined) {
     context.fault(
       [...at, "path"],
-      "names no instance, and no parameter does: the runs of all would be each one's",
-      "Put {instance} into the path, or name the parameter under parameters, as instance.",
+      "does not name the instance, nor does a parameter: each instance would get the runs of all",
+      "Put {instance} into the path, or name the parameter in parameters.instance.",
     );
   }
   return request;
@@ -123,7 +123,7 @@ function restFacts(storage: Described<"storage">, rest: RestFile, context: Compi
   const asked = {
     unit: storage.unit ?? "ns",
     takesBounds: [from, to].every((name) => name !== undefined && name !== "none"),
-    noBounds: "no parameters of the bounds are named",
+    noBounds: "no parameters for bounds are named",
   };
   return { ...factFields(at, storage, asked, context), tableParameter: storage.table_parameter };
 }

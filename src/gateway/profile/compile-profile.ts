@@ -8,7 +8,7 @@ import type { Profile, ProfileSecret } from "./profile.ts";
 import type { ProfileFile, TableFile } from "./profile-schema.ts";
 import { compileRpc } from "./rpc/compile-rpc.ts";
 
-/** Compiles a profile's file. Faults as a whole go to the context; after one, the result must not be used. */
+/** Compiles a profile's file. Faults go to the context; if there are any, the result must not be used. */
 export function compileProfile(file: ProfileFile, name: string, context: CompileContext): Profile {
   const described: (readonly [Table, TableFile])[] = [];
   for (const table of tables) {
@@ -17,13 +17,13 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
     if (own === "none" && overRpc) {
       context.fault(
         ["rpc", "tables", table.name],
-        "is a table that there is none of",
+        "is a table that the profile says does not exist",
         "Remove one of the two.",
       );
     }
     if (own === "none" || (own === undefined && !overRpc)) continue;
     if (own?.path === undefined && file.rpc !== undefined && !overRpc) {
-      const hint = `Add its method under rpc.tables, as ${table.name}, or its path here.`;
+      const hint = `Add its method as rpc.tables.${table.name}, or its path here.`;
       context.fault(["tables", table.name], "has neither a path nor a method", hint);
     }
     described.push([table, own ?? {}]);
@@ -31,7 +31,7 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
   const none = tables.filter((table) => file.tables?.[table.name] === "none");
   if (described.length === 0) {
     const hint = "Add a table, for example `tables: { fills: { path: /runs/{run}/fills } }`.";
-    context.fault(context.has(["tables"]) ? ["tables"] : [], "describes no table", hint);
+    context.fault(context.has(["tables"]) ? ["tables"] : [], "must describe at least one table", hint);
   }
   const maps = described.flatMap(([table, own]) => {
     const isLines = rowFormOf(own, file.rest).form === "lines";
@@ -39,9 +39,9 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
     return map === undefined ? [] : [[table.name, map] as const];
   });
   if (file.rows?.ties === "arrival" && !maps.some(([, map]) => map.columns.seq?.kind === "derived")) {
-    context.fault(["rows", "ties"], "is of rows whose seq is derived, and these have one", "Leave ties out.");
+    context.fault(["rows", "ties"], "is only for rows with `seq: derived`", "Remove it.");
   }
-  // a document that is requested by path belongs to REST
+  // documents (as opposed to rpc.documents) are requested over REST
   const hasRest =
     file.documents !== undefined ||
     file.rpc === undefined ||
@@ -60,7 +60,7 @@ export function compileProfile(file: ProfileFile, name: string, context: Compile
   };
 }
 
-/** The headers or keys that a profile names, and the sources of their values. */
+/** The headers or keys that a profile names, and where their values come from. */
 export function secretsOf(
   section: "headers" | "keys",
   named: Readonly<Record<string, { readonly env?: string | undefined; readonly file?: string | undefined }>>,
@@ -71,7 +71,7 @@ export function secretsOf(
   return Object.entries(named).map(([name, { env, file }]): ProfileSecret => {
     const id = section === "headers" ? name.toLowerCase() : name;
     if (seen.has(id))
-      context.fault([...at, name], `is the header ${seen.get(id)}, too`, "Remove one of the two.");
+      context.fault([...at, name], `is the same header as ${seen.get(id)}`, "Remove one of the two.");
     seen.set(id, name);
     if (section === "headers") refuseName([...at, name], name, context);
     if (file === undefined) return { name, from: { env: env ?? "" } };
@@ -81,11 +81,11 @@ export function secretsOf(
 
 function refuseName(at: KeyPath, name: string, context: CompileContext): void {
   if (ownHeaders.includes(name.toLowerCase())) {
-    context.fault(at, "is a header that runvault sets itself", "Leave it out.");
+    context.fault(at, "is a header that runvault sets itself", "Remove it.");
   } else if (!headerNamePattern.test(name)) {
     context.fault(
       at,
-      "is not the name of a header",
+      "is not a valid header name",
       "Write it as the gateway's documentation does, such as X-Api-Key.",
     );
   }

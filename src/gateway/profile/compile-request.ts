@@ -11,7 +11,7 @@ interface RequestFile {
   readonly times?: RestFile["times"];
 }
 
-/** A request by its own keys, and by `rest` where they say nothing. */
+/** A request by its own keys, with defaults from `rest`. */
 export function compileRequest(
   path: string,
   own: RequestFile,

@@ -11,7 +11,7 @@ import type { ProfileFile, TableFile } from "./profile-schema.ts";
 /** Default media types of rows. */
 export const usualMediaTypes = { lines: "application/x-ndjson", array: "application/json" } as const;
 
-/** The REST part of a profile; reports its faults as a whole. */
+/** Compiles the REST part of a profile and reports its faults as a whole. */
 export function compileRest(
   file: ProfileFile,
   described: readonly (readonly [Table, TableFile])[],
@@ -66,30 +66,30 @@ function compileRoute(
   if (!own.path.includes("{run}") && request.parameters.run === undefined) {
     context.fault(
       [...at, "path"],
-      "names no run, and no parameter does: the gateway would give the rows of all",
-      "Put {run} into the path, or name the parameter under parameters, as run.",
+      "does not name the run, nor does a parameter: the gateway would return the rows of all runs",
+      "Put {run} into the path, or name the parameter in parameters.run.",
     );
   }
   if (pages === null) {
     context.fault(
       pagesAt,
-      "needs size, the parameter of the page's size: without another size nothing shows what fell between two pages",
-      "Add size, or name the parameter under parameters, as limit.",
+      "needs size, the parameter for the page size: rows lost between two pages show only with another size",
+      "Add size, or name the parameter in parameters.limit.",
     );
     return null;
   }
   if ((pages.by === "offset" || pages.by === "number") && order === "none") {
     context.fault(
       orderAt,
-      `is none, and pages by ${pages.by} are parts of one order`,
-      "Say the order that the gateway keeps, or page by cursor.",
+      `is none, but pages by ${pages.by} need an order`,
+      "Write the order that the gateway keeps, or use pages by cursor.",
     );
   }
   if (order === "none" && pages.by === "none" && request.parameters.limit !== undefined) {
     context.fault(
       orderAt,
-      "is none, so that an answer cut off by a limit could not be gone on from",
-      "Say the order that the gateway keeps, or take the limit back: `parameters: { limit: none }`.",
+      "is none, so an answer cut off by a limit could not be continued",
+      "Write the order that the gateway keeps, or remove the limit: `parameters: { limit: none }`.",
     );
   }
   if (rows.form === "lines") {
@@ -98,7 +98,7 @@ function compileRoute(
       if (place === undefined || !("body" in place)) continue;
       context.fault(
         context.firstOf([...at, "pages", key], ["rest", "pages", key], at),
-        "is a path in a JSON document, and rows come as lines",
+        "is a path in a JSON document, but rows come as lines",
         "Name a header, as { header: NAME }, or say where the list of rows is: `rows: { array: data }`.",
       );
     }
@@ -156,8 +156,8 @@ function refuseTwice(
     const inside: KeyPath = [section!, ...key!.split(".")];
     context.fault(
       context.firstOf([...at, ...inside], ["rest", ...inside], at),
-      `is the parameter ${JSON.stringify(name)}, which is ${other} already`,
-      "Give each a parameter of its own.",
+      `is the parameter ${JSON.stringify(name)}, which is already used for ${other}`,
+      "Use a different parameter for each.",
     );
   }
 }
@@ -173,8 +173,8 @@ function compileErrors(file: NonNullable<ProfileFile["errors"]>, context: Compil
       if (typeof code === "string" && file.code === undefined) {
         context.fault(
           ["errors", word, index],
-          "is a code, and nothing says where an answer has it",
-          "Add code, for example `code: error.code`; a status is written as a number, without quotes.",
+          "is a code, but the profile does not say where answers have codes",
+          "Add code, for example `code: error.code`. A status is a number without quotes.",
         );
       }
     }

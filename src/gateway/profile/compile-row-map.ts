@@ -15,9 +15,9 @@ interface PlacedColumn {
 }
 
 /**
- * How a table's rows are made canonical; undefined if the profile says that they already are. Reports what cannot be
- * undone: a path into a value that another column takes whole, or one field for two columns without being named for
- * both.
+ * How a table's rows are made canonical; undefined if the profile says that they already are. Reports what could not be
+ * undone: a path into a value that another column uses whole, or a field that two columns use although only one names
+ * it.
  */
 export function compileRowMap(
   table: Table,
@@ -56,7 +56,7 @@ export function compileRowMap(
     dropped: dropped.map(({ path }) => [...path]),
   };
   if (file.ties === "arrival" && map.columns.seq?.kind !== "derived") {
-    context.fault([...at, "ties"], "is of rows whose seq is derived, and these have one", "Leave ties out.");
+    context.fault([...at, "ties"], "is only for rows with `seq: derived`", "Remove it.");
   }
   return map;
 }
@@ -87,7 +87,7 @@ function placed(name: string, at: KeyPath, spec: ColumnSpec, context: CompileCon
   };
 }
 
-/** A word as on the wire: a key without quotes may be a number, true or false. */
+/** A word as the gateway sends it: an unquoted key may be a number, true or false. */
 function wireOf(key: string, at: KeyPath, context: CompileContext): string | number | boolean {
   const words = nodeAt(context.tree, [...at, "words"]);
   const entry = words?.kind === "map" ? words.entries.get(key) : undefined;
@@ -96,8 +96,8 @@ function wireOf(key: string, at: KeyPath, context: CompileContext): string | num
   if (key === "null" || key === "~" || key === "") {
     context.fault(
       [...at, "words", key],
-      "is nothing, which is the empty value of every column and no word",
-      'Leave it out; the text "null" is written in quotes.',
+      "is empty, and an empty value is not a word",
+      'Remove it, or write "null" in quotes if it is text.',
     );
     return key;
   }
@@ -105,13 +105,13 @@ function wireOf(key: string, at: KeyPath, context: CompileContext): string | num
   if (String(Number(key)) === key) return Number(key);
   context.fault(
     [...at, "words", key],
-    "is a number that is not written plainly",
-    `Write ${Number(key)}, or put it in quotes if it is a text.`,
+    "is not written as a plain number",
+    `Write ${Number(key)}, or put it in quotes if it is text.`,
   );
   return key;
 }
 
-/** A field serves one column, unless several columns name it. */
+/** A field belongs to one column unless several columns name it. */
 function refuseShared(table: Table, columns: readonly PlacedColumn[], context: CompileContext): void {
   const takers = new Map<string, PlacedColumn>();
   for (const column of columns) {
@@ -122,13 +122,13 @@ function refuseShared(table: Table, columns: readonly PlacedColumn[], context: C
     if (taker === undefined) continue;
     context.fault(
       taker.at!,
-      `takes the field ${name}, from which the column ${name} of ${table.name} comes where nothing is said of it`,
-      `Say what ${name} is: \`${name}: ${name}\` if the field is both, its own field, or absent.`,
+      `uses the field ${name}, which the column ${name} of ${table.name} uses by default`,
+      `Add an entry for ${name}: \`${name}: ${name}\` if both use the field, another field, or absent.`,
     );
   }
 }
 
-/** A value cannot be taken both whole and in part: no row would show which is which. */
+/** A value cannot be used both whole and in part: the row could not be restored from its columns. */
 function refuseInside(
   table: Table,
   columns: readonly PlacedColumn[],
@@ -151,16 +151,16 @@ function refuseInside(
       if (whole.at === null && part.at !== null) {
         context.fault(
           part.at,
-          `takes ${shown(part.path)}, and the column ${whole.what} of ${table.name} takes ${shown(whole.path)} whole where nothing is said of it`,
-          `Say what ${whole.what} is: another field, or absent.`,
+          `uses ${shown(part.path)}, but by default the column ${whole.what} of ${table.name} uses all of ${shown(whole.path)}`,
+          `Add an entry for ${whole.what}: another field, or absent.`,
         );
       } else if (whole.at !== null) {
         context.fault(
           whole.at,
           isSame
-            ? `drops ${shown(whole.path)}, which ${part.what} takes`
-            : `takes ${shown(whole.path)} whole, and ${part.what} takes ${shown(part.path)} inside it`,
-          isSame ? "Remove one of the two." : "Name the field inside it that is meant.",
+            ? `drops ${shown(whole.path)}, which ${part.what} uses`
+            : `uses all of ${shown(whole.path)}, but ${part.what} uses ${shown(part.path)} inside it`,
+          isSame ? "Remove one of the two." : "Name a field inside it.",
         );
       }
     }

@@ -4,8 +4,8 @@ import type { Profile } from "./profile.ts";
 import { defaultName } from "./read-profile-tree.ts";
 
 /**
- * The built-in contract as a profile, from the tables that the code itself uses; `extends: default` starts from it. It
- * has no maps, because its rows are already canonical, and no RPC, which the code handles itself.
+ * The built-in contract as a profile, made from the constants that the code uses; `extends: default` starts from it. It
+ * has no maps, because its rows are already canonical, and no RPC, because built-in code handles that.
  */
 export function defaultProfile(): Profile {
   return {

@@ -41,7 +41,7 @@ function route(table: Table): RestRoute {
 const { instance, run, from, to } = parameters;
 const ofRun = { instance, run };
 
-/** The built-in contract's routes in a profile's form: the requests for a gateway without a profile. */
+/** The built-in contract's routes in the form of a profile: the requests to a gateway without a profile. */
 export const defaultRest = {
   base: "",
   documents: {

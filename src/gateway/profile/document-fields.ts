@@ -5,7 +5,7 @@ import type { FactFields, RunFields } from "./profile.ts";
 import type { ProfileFile } from "./profile-schema.ts";
 
 type DocumentsFile = NonNullable<ProfileFile["documents"]>;
-/** Where a document's values are, over any transport. */
+/** Where a document's values are, over either transport. */
 type Fields<K extends "runs" | "storage"> = Omit<
   Exclude<NonNullable<DocumentsFile[K]>, "none">,
   "path" | "method" | "parameters" | "times" | "table_parameter"
@@ -25,14 +25,14 @@ export function runFields(runs: Fields<"runs">, unit: RunFields["unit"]): RunFie
   };
 }
 
-/** Where the values of a table's facts are; reports their faults as a whole. */
+/** Where the values of a table's facts are. Reports faults as a whole. */
 export function factFields(
   at: KeyPath,
   storage: Fields<"storage"> & { readonly table_parameter?: unknown },
   asked: {
     readonly unit: FactFields["unit"];
     readonly takesBounds: boolean;
-    /** What a request without bounds lacks. */
+    /** Why the request has no bounds, for messages. */
     readonly noBounds: string;
   },
   context: Pick<CompileContext, "fault">,
@@ -41,33 +41,29 @@ export function factFields(
   if (list === undefined && storage.table_parameter === undefined) {
     context.fault(
       at,
-      "needs list, where the tables are, or table_parameter, which asks for one",
-      "Add `list: tables`, for example.",
+      "needs list, the place of the tables, or table_parameter, which requests one",
+      "For example, add `list: tables`.",
     );
   }
   if (list !== undefined && table === undefined) {
     context.fault(
       at,
-      "needs table, where an entry of the list names its table",
-      "Add `table: name`, for example.",
+      "needs table, the place where an entry names its table",
+      "For example, add `table: name`.",
     );
   }
   if (storage.heeds_bounds === true && !asked.takesBounds) {
     context.fault(
       [...at, "heeds_bounds"],
-      `cannot be: ${asked.noBounds}`,
-      "Name from and to under parameters, or leave heeds_bounds out.",
+      `is not possible: ${asked.noBounds}`,
+      "Name from and to under parameters, or remove heeds_bounds.",
     );
   }
   const wordOf = new Map<string, string>();
   for (const [word, name] of Object.entries(storage.tables ?? {})) {
     const other = wordOf.get(name);
     if (other !== undefined) {
-      context.fault(
-        [...at, "tables", word],
-        `is the table that ${other} is already`,
-        "Remove one of the two.",
-      );
+      context.fault([...at, "tables", word], `is the same table as ${other}`, "Remove one of the two.");
     }
     wordOf.set(name, word);
   }

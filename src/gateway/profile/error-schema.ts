@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ErrorCode } from "../../model/error.ts";
 import { fieldPathSchema } from "./field-path-schema.ts";
 
-/** A profile's words for the meanings of errors, and their codes. */
+/** A profile's words for the meanings of errors, with runvault's codes. */
 export const errorWords = {
   gone: "run_not_found",
   unavailable: "history_unavailable",
@@ -23,20 +23,20 @@ export const errorWords = {
 export type ErrorWord = keyof typeof errorWords;
 
 const meanings: Readonly<Record<ErrorWord, string>> = {
-  gone: "there is no such run, or not any more",
-  unavailable: "the gateway has no such history of this run: a table that answers so counts as ABSENT",
-  busy: "it may be asked again later",
-  unreachable: "what is behind the gateway cannot be reached just now",
-  refused: "the request is not taken, and would not be the next time",
+  gone: "there is no such run, or no longer",
+  unavailable: "the gateway has no such history of this run: the table counts as ABSENT",
+  busy: "try again later",
+  unreachable: "a server behind the gateway is unreachable",
+  refused: "the request was refused, and would be refused again",
   no_instance: "there is no such instance",
   no_resource: "there is no such resource",
   no_route: "there is no such route",
   unauthenticated: "the token or key is missing or wrong",
   forbidden: "the token or key does not allow it",
-  misdirected: "the request came to a server that is not meant",
-  too_much: "more was asked for than one answer may hold",
-  conflict: "the answer would be of another run or instance",
-  incomplete: "the gateway does not have all of it",
+  misdirected: "the request reached the wrong server",
+  too_much: "more was requested than one answer may contain",
+  conflict: "the answer would be about another run or instance",
+  incomplete: "the gateway's history is incomplete",
   failed: "the gateway's query failed",
 };
 
@@ -50,7 +50,7 @@ export const errorsSchema = z
     {
       code: fieldPathSchema
         .optional()
-        .meta({ description: "where an error answer has its code", examples: ["error.type"] }),
+        .meta({ description: "where error answers have their code", examples: ["error.type"] }),
       ...(Object.fromEntries(
         Object.entries(meanings).map(([word, meaning]) => [
           word,
@@ -64,6 +64,6 @@ export const errorsSchema = z
     { error: "must be a map of keys and values" },
   )
   .meta({
-    description: "what error answers mean, by their code or status; others go by their status as usual",
+    description: "what error answers mean, by code or status; all others are understood by their HTTP status",
     examples: [{ code: "error.type", gone: ["unknown_execution"] }],
   });

@@ -1,10 +1,10 @@
-/** Names under which gateways take keys. */
+/** Parameter names that gateways use for keys. */
 const secretName =
   /(?:^|[^a-z])(?:api[^a-z]?keys?|apikey|access[^a-z]?key|auth|authorization|bearer|credentials?|jwt|keys?|pass(?:word|wd|phrase)?|private[^a-z]?key|pwd|secret|sig|signature|token)$/;
 
 /** Whether a parameter probably carries a key, by its name. */
 export function isSecretName(name: string): boolean {
-  // apiKey and api_key count as the same
+  // apiKey and api_key are the same name
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
   return secretName.test(words);
 }
@@ -21,7 +21,7 @@ export function looksSecret(text: string): boolean {
   );
 }
 
-/** Whether a path contains a key: a part that looks like one, or follows a word such as token. */
+/** Whether a path contains a key: a part that looks like one or follows a word such as token. */
 export function holdsSecret(path: string): boolean {
   const parts = path.split(/[/;?&]/);
   return parts.some((part, index) => {

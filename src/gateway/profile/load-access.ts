@@ -14,9 +14,9 @@ import { baseSchema } from "./request-schema.ts";
 import { rpcSchema } from "./rpc/rpc-schema.ts";
 import { headersSchema, keysSchema } from "./secret-schema.ts";
 
-/** The part of a profile that is needed for any request. */
+/** The part of a profile that every request needs. */
 export interface ProfileAccess extends Pick<Profile, "file" | "headers" | "keys"> {
-  /** Put before every REST path; undefined if the file does not say. */
+  /** Prefix of every REST path; undefined if the file does not say. */
   readonly base: string | undefined;
   /** Path below which RPC methods are; undefined if the file does not say. */
   readonly rpcBase: string | undefined;

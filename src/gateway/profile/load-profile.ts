@@ -12,10 +12,10 @@ import { type ProfileFile, profileSchema } from "./profile-schema.ts";
 import { profileText } from "./profile-text.ts";
 import { defaultName, readProfileTree } from "./read-profile-tree.ts";
 
-/** A profile after reading: null if its file, or one that it extends, has errors. */
+/** The result of reading a profile; its `profile` is null if its file, or one that it extends, has errors. */
 export interface ReadProfile {
   readonly profile: Profile | null;
-  /** All that is wrong, in the order of the files and of their lines. */
+  /** All errors, by file and line. */
   readonly faults: readonly FileFault[];
 }
 
@@ -52,9 +52,7 @@ export async function loadProfile(file: string): Promise<Profile> {
 /** All errors of a profile's file, as one error. */
 export function faultsError(file: string, faults: readonly FileFault[]): Error {
   const errors = faults.map(faultError);
-  return errors.length === 1
-    ? errors[0]!
-    : new AggregateError(errors, `${file} is no profile that can be used`);
+  return errors.length === 1 ? errors[0]! : new AggregateError(errors, `the profile ${file} cannot be used`);
 }
 
 function wrongPaths(issues: readonly z.core.$ZodIssue[]): readonly KeyPath[] {
@@ -65,7 +63,7 @@ function wrongPaths(issues: readonly z.core.$ZodIssue[]): readonly KeyPath[] {
     );
 }
 
-/** Explains an error by its likely cause: an unfinished draft, or a map written the wrong way round. */
+/** Explains an error by its likely cause: an unfinished draft, or a map with keys and values swapped. */
 function clearer(fault: TreeFault): TreeFault {
   const { key, text } = fault;
   if (key === null || text === null) return fault;
@@ -74,18 +72,18 @@ function clearer(fault: TreeFault): TreeFault {
     const column = /^(?:tables\.\w+|rows)\.columns\.\w+(?:\.from)?$/.test(key);
     return {
       ...fault,
-      message: `${key} is still the draft's "?"`,
+      message: `${key} is still "?": the draft left it open`,
       hint: column
         ? "Name the field that it comes from, or write `absent`."
         : "Write what the gateway's documentation says.",
     };
   }
   if (guess !== undefined) {
-    const message = `${key} is still the draft's guess: ${guess}?`;
+    const message = `${key} is still an unconfirmed guess: ${guess}?`;
     return {
       ...fault,
       message,
-      hint: `Write ${guess} if the gateway's documentation says so, or what it says.`,
+      hint: `Look it up in the gateway's documentation: write ${guess} without ?, or the right value.`,
     };
   }
   const table = /^documents\.storage\.tables\.(\w+)$/.exec(key)?.[1];
@@ -97,7 +95,7 @@ function clearer(fault: TreeFault): TreeFault {
 function withoutWrong(tree: TreeNode, wrong: readonly KeyPath[]): ProfileFile | null {
   const plain = plainOf(tree);
   let paths = wrong;
-  // a part that lacks a removed value is removed as well
+  // a part that needs a removed value is removed as well
   for (let round = 0; round < 4; round += 1) {
     for (const path of paths) remove(plain, path);
     const parsed = profileSchema.safeParse(plain);
@@ -120,7 +118,7 @@ function remove(plain: unknown, path: KeyPath): void {
   }
 }
 
-/** By line within a file; the requested file first. */
+/** Sorts faults by line within each file, the requested file first. */
 function inOrder(faults: readonly FileFault[], file: string): FileFault[] {
   const rank = (fault: FileFault) => (fault.file === file ? 0 : 1);
   return [...faults].sort(

@@ -1,9 +1,9 @@
 import type { KeyPath, MapNode, TreeNode } from "../../model/yaml/tree.ts";
 
-/** Keys whose values are one unit: a profile that repeats them replaces them. */
+/** Keys whose values are one unit: a profile that sets one replaces all of it. */
 const wholeKeys: ReadonlySet<string> = new Set(["pages", "words", "fixed", "dropped", "given", "rpc"]);
 
-/** Applies one profile over another: maps are merged by key, everything else is replaced. */
+/** Applies one profile on top of another: maps are merged by key, everything else is replaced. */
 export function mergeTrees(base: TreeNode, over: TreeNode, path: KeyPath = []): TreeNode {
   if (base.kind !== "map" || over.kind !== "map" || isWhole(path)) return over;
   const entries: MapNode["entries"] = new Map(base.entries);
@@ -19,7 +19,7 @@ export function mergeTrees(base: TreeNode, over: TreeNode, path: KeyPath = []): 
   return { ...over, entries };
 }
 
-/** A column, a header, a key or the form of rows, which are never merged. */
+/** Whether this is a column, a header, a key or the form of rows, which are never merged. */
 function isWhole(path: KeyPath): boolean {
   const [last, before] = [path.at(-1), path.at(-2)];
   if (path.length === 0) return false;

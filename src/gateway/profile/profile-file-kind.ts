@@ -17,7 +17,7 @@ export function profileFileKind(): FileKind {
       if (message === secretHere) {
         return {
           message: `${key} ${message}`,
-          hint: "Send it as a header whose value comes from the environment or a file, or name it under rest.keys.",
+          hint: "Send it as a header whose value comes from the environment or a file, or put it under rest.keys.",
         };
       }
       // a secret written in the file must not appear in the error
@@ -26,12 +26,12 @@ export function profileFileKind(): FileKind {
       if (key.endsWith(".env")) {
         return {
           message: `${key} ${message}`,
-          hint: "Put the value into a variable, and name the variable here, for example `env: GATEWAY_KEY`.",
+          hint: "Put the value into an environment variable, and name the variable here, for example `env: GATEWAY_KEY`.",
         };
       }
       return {
-        message: `${key} ${section === "headers" ? secretMust : `${secretMust}, with in_address: true`}: a value itself does not belong in a profile`,
-        hint: "Put the value into a variable or a file that only its user can read, and name that here.",
+        message: `${key} ${section === "headers" ? secretMust : `${secretMust}, with in_address: true`}: a profile must not contain the value itself`,
+        hint: "Put the value into an environment variable or a private file, and name that here.",
       };
     },
   };

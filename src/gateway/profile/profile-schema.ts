@@ -24,8 +24,8 @@ const dropped = z
     z.strictObject(
       {
         from: fieldPathSchema.meta({ description: "the field" }),
-        lossy: z.literal(true, { error: "must be true: what is dropped cannot be had again" }).meta({
-          description: "that what is dropped cannot be had again",
+        lossy: z.literal(true, { error: "must be true (dropped values cannot be restored)" }).meta({
+          description: "confirms that dropped values cannot be restored",
         }),
       },
       { error: "must be { from: FIELD, lossy: true }" },
@@ -41,21 +41,22 @@ const rowShape = {
     .optional()
     .meta({
       description:
-        "exact: exact numbers may come as bare JSON numbers, and what the gateway rounded nobody can find; without it they " +
-        "have to be text",
+        "exact: exact numbers may come as bare JSON numbers, where rounding by the gateway cannot be detected; text: " +
+        "they must come as text (the default)",
     }),
   fields: z.enum(["keep", "freeze"], { error: "must be keep or freeze" }).optional().meta({
     description:
-      "what becomes of fields that no column takes: keep, into the column extra, or freeze, which fails the table",
+      "what to do with fields that no column takes: keep stores them in the column extra, freeze fails the table",
   }),
   ties: z.enum(["bytes", "arrival"], { error: "must be bytes or arrival" }).optional().meta({
-    description: "how rows of one time are numbered where seq is derived: by their bytes, or as they arrive",
+    description:
+      "how rows with the same time are numbered if seq is derived: by their bytes, or in order of arrival",
   }),
   dropped: dropped.optional(),
   canonical: z
     .boolean({ error: "must be true or false" })
     .optional()
-    .meta({ description: "whether rows come as runvault has them itself, so that nothing is done to them" }),
+    .meta({ description: "whether rows already have runvault's form and are stored unchanged" }),
 };
 
 function columns(of: readonly Column[]) {
@@ -65,7 +66,7 @@ function columns(of: readonly Column[]) {
     })
     .optional()
     .meta({
-      description: "where each column comes from; one that is not named comes from the field of its own name",
+      description: "where each column comes from; default: the field with the column's name",
       examples: [{ price: "px" }],
     });
 }
@@ -80,9 +81,10 @@ function tableSchema(table: Table) {
       [
         z.literal("none"),
         z.strictObject({
-          path: pathSchema
-            .optional()
-            .meta({ description: "path, with {run} and {instance} in it", examples: ["/runs/{run}/fills"] }),
+          path: pathSchema.optional().meta({
+            description: "path, which may contain {run} and {instance}",
+            examples: ["/runs/{run}/fills"],
+          }),
           method: methodSchema.optional(),
           parameters: parametersSchema(table.filters).optional(),
           times: timesSchema.optional(),
@@ -98,12 +100,12 @@ function tableSchema(table: Table) {
     )
     .optional()
     .meta({
-      description: `${table.meaning}; none where the gateway has no such history`,
+      description: `${table.meaning}; none if the gateway has no such history`,
       examples: [{ path: "/runs/{run}/fills" }],
     });
 }
 
-/** The schema of profiles, from which the check, the type and the JSON Schema are all made. */
+/** The schema of profiles: the source of validation, the type and the JSON Schema. */
 export const profileSchema = z
   .strictObject(
     {
@@ -111,7 +113,7 @@ export const profileSchema = z
         .literal(profileVersion, {
           error: `must be ${profileVersion}, the version of profiles that this runvault reads`,
         })
-        .meta({ description: "version of this form of profile", examples: [profileVersion] }),
+        .meta({ description: "version of the profile format", examples: [profileVersion] }),
       name: z
         .string({ error: nameMust() })
         .regex(/^[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?$/, nameMust())
@@ -121,11 +123,11 @@ export const profileSchema = z
         .min(1, "must not be empty")
         .optional()
         .meta({
-          description: "profile that this one changes: a file, from this one's folder on, or default",
+          description: "profile that this one changes: a file, relative to this one's folder, or default",
           examples: ["default"],
         }),
       headers: headersSchema.optional().meta({
-        description: "headers of every request; their values come from the environment or a file",
+        description: "headers of every request; values come from the environment or a file",
         examples: [{ "X-Api-Key": { env: "GATEWAY_KEY" } }],
       }),
       rest: z
@@ -133,9 +135,10 @@ export const profileSchema = z
           {
             base: baseSchema
               .optional()
-              .meta({ description: "put between the gateway's address and every path", examples: ["/v2"] }),
+              .meta({ description: "prefix of every path, after the gateway's address", examples: ["/v2"] }),
             keys: keysSchema.optional().meta({
-              description: "query parameters that carry a secret, for gateways that take it in no header",
+              description:
+                "query parameters that carry a secret, for gateways that do not accept it in a header",
               examples: [{ api_key: { env: "GATEWAY_KEY", in_address: true } }],
             }),
             method: methodSchema.optional(),
@@ -150,11 +153,11 @@ export const profileSchema = z
         )
         .optional()
         .meta({
-          description: "what holds for every table, unless the table says otherwise",
+          description: "settings for every table, unless the table has others",
           examples: [{ base: "/v2" }],
         }),
       documents: documentsSchema.optional().meta({
-        description: "lists, counts and documents; one that is not named, the gateway does not have",
+        description: "lists, counts and documents; those that are not named do not exist",
         examples: [{ storage: "none" }],
       }),
       rows: z
@@ -164,7 +167,7 @@ export const profileSchema = z
         )
         .optional()
         .meta({
-          description: "how rows are read, for every table, unless the table says otherwise",
+          description: "how rows are read, for every table unless the table has other settings",
           examples: [{ numbers: "exact" }],
         }),
       tables: z
@@ -177,7 +180,7 @@ export const profileSchema = z
         )
         .optional()
         .meta({
-          description: "the history that the gateway has; a table that is not named is not asked for",
+          description: "the gateway's history; tables that are not named are not requested",
           examples: [{ fills: { path: "/runs/{run}/fills" } }],
         }),
       errors: errorsSchema.optional(),
@@ -187,7 +190,7 @@ export const profileSchema = z
   )
   .meta({ title: "runvault profile", description: "How a gateway differs from what runvault expects." });
 
-/** A profile as its file has it, each value checked by itself. */
+/** A profile as written in its file, each value checked by itself. */
 export type ProfileFile = z.output<typeof profileSchema>;
 export type TableFile = Exclude<NonNullable<NonNullable<ProfileFile["tables"]>["fills"]>, "none">;
 

@@ -11,7 +11,7 @@ export interface ProfileSecrets {
 
 export interface ProfileSecretsReading extends SecretReading {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Learns each value, so that none is printed. */
+  /** Learns each value, so that it is never printed. */
   readonly scrubber: Pick<Scrubber, "add">;
 }
 

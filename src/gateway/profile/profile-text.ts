@@ -4,7 +4,7 @@ import { profileVersion } from "./profile-version.ts";
 import { errorDocument, restDocument } from "./rest-document.ts";
 import { rowsDocument } from "./rows-document.ts";
 
-/** A profile as YAML, including everything that it extends; reading it gives the same profile. */
+/** A profile as YAML, including everything that it extends. Reading it gives the same profile. */
 export function profileText(profile: Profile): string {
   const { rest, tables: routes, documents } = restDocument(profile.rest);
   const { rows, tables: maps } = rowsDocument(profile);
@@ -18,7 +18,7 @@ export function profileText(profile: Profile): string {
     profile: profileVersion,
     name: profile.name,
     ...(profile.headers.length === 0 ? {} : { headers: secretsOf(profile.headers, {}) }),
-    // a gateway without RPC must have REST
+    // a profile without rpc needs rest
     ...(Object.keys(restAll).length === 0 && (profile.rest === undefined || profile.rpc === undefined)
       ? {}
       : { rest: restAll }),
@@ -47,7 +47,7 @@ function yamlOf(value: unknown): string {
   return document.toString({ lineWidth: 120, flowCollectionPadding: true });
 }
 
-/** Whether a map or list, with all in it, fits a line. */
+/** Whether a map or list fits on one line. */
 function isSmall(node: unknown): boolean {
   let size = 0;
   visit(node as Parameters<typeof visit>[0], (_, inside) => {

@@ -1,2 +1,2 @@
-/** The version of profiles that is read. */
+/** The version of profiles that this runvault reads. */
 export const profileVersion = 1;

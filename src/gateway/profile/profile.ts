@@ -4,14 +4,14 @@ import type { CountUnit, RowMap, TimeUnit } from "../../model/profile/row-map.ts
 import type { FilterName, TableName } from "../../model/profile/table.ts";
 import type { PageLayout } from "../../row/wire/page-index.ts";
 
-/** A gateway's differences by its profile, checked and compiled, with nothing left to guess. */
+/** How a gateway differs: its profile, checked and compiled, with all defaults filled in. */
 export interface Profile {
   readonly name: string;
-  /** The file, as it was named; `default` for the built-in contract. */
+  /** The file as it was named; `default` for the built-in contract. */
   readonly file: string;
   /** Headers of every request; values are read when the gateway is opened. */
   readonly headers: readonly ProfileSecret[];
-  /** Secret query parameters, which the profile had to allow; masked wherever an address is shown. */
+  /** Secret query parameters, which the profile must allow expressly; masked wherever an address is shown. */
   readonly keys: readonly ProfileSecret[];
   /** Undefined if the gateway has no REST. */
   readonly rest: RestProfile | undefined;
@@ -19,21 +19,21 @@ export interface Profile {
   readonly rpc: RpcProfile | undefined;
   /** Maps of described tables; undefined if a table's rows are already canonical. */
   readonly maps: Readonly<Partial<Record<TableName, RowMap>>>;
-  /** Tables that the gateway does not have, by the profile. */
+  /** Tables that the gateway does not have, according to the profile. */
   readonly none: readonly TableName[];
   /** Tables with a route in the profile. No other table is requested. */
   readonly described: readonly TableName[];
 }
 
 export interface ProfileSecret {
-  /** Of the header or parameter. */
+  /** Name of the header or parameter. */
   readonly name: string;
-  /** An environment variable, or a file beside the profile, absolute. */
+  /** An environment variable, or a file's absolute path. */
   readonly from: { readonly env: string } | { readonly file: string };
 }
 
 export interface RestProfile {
-  /** Put between the gateway's address and every path; empty, or begins with a slash. */
+  /** Prefix of every path, after the gateway's address; empty, or begins with a slash. */
   readonly base: string;
   readonly documents: RestDocuments;
   readonly tables: Readonly<Partial<Record<TableName, RestRoute>>>;
@@ -45,8 +45,8 @@ export interface RestRequest {
   readonly path: string;
   readonly method: "GET" | "POST";
   /**
-   * Names of query parameters (GET) or members of a JSON body (POST); undefined for none. An id in the path is not sent
-   * again.
+   * Names of query parameters (GET) or members of a JSON body (POST); undefined if not sent. An id in the path is not
+   * sent again.
    */
   readonly parameters: {
     readonly instance: string | undefined;
@@ -58,10 +58,10 @@ export interface RestRequest {
     /** Sent as they are, such as `format: json`. */
     readonly fixed: Readonly<Record<string, string>>;
   };
-  /** How bounds are written. Our `to` is exclusive: for an inclusive one, a unit less is sent. */
+  /** How bounds are written. `to` is exclusive in runvault: if the gateway's is inclusive, one unit less is sent. */
   readonly times: {
     readonly unit: TimeUnit;
-    /** How finely the gateway reads RFC 3339; by default to the nanosecond. */
+    /** The precision with which the gateway reads RFC 3339; default: nanoseconds. */
     readonly step?: CountUnit | undefined;
     readonly from: "inclusive" | "exclusive";
     readonly to: "inclusive" | "exclusive";
@@ -72,7 +72,7 @@ export interface RestRoute extends RestRequest {
   readonly pages: Pages;
   readonly rows: RowForm;
   readonly order: "ascending" | "descending" | "none";
-  /** Largest limit that the gateway accepts; undefined if unknown. */
+  /** The largest limit that the gateway accepts; undefined if unknown. */
   readonly largestLimit: number | undefined;
 }
 
@@ -81,7 +81,7 @@ export type RowForm =
   | { readonly form: "lines"; readonly mediaTypes: readonly string[] }
   | { readonly form: "array"; readonly path: readonly string[]; readonly mediaTypes: readonly string[] };
 
-/** Where an answer has a paging value: the next page's cursor or address, or the total number of rows. */
+/** Where an answer has a value for paging: the next page's cursor or address, or the total number of rows. */
 export type NextPlace = { readonly body: readonly string[] } | { readonly header: string };
 
 export type Pages =
@@ -105,8 +105,8 @@ interface Announced {
 }
 
 /**
- * Each document's request over one transport, and where its values are in the JSON. Undefined: the gateway has none. A
- * list that `isWhole` is never followed.
+ * Each document's request over one transport, and where its values are in the JSON; undefined if the gateway has none.
+ * A list that `isWhole` is never followed.
  */
 export interface DescribedDocuments<Request> {
   readonly instances:
@@ -124,7 +124,7 @@ export interface DescribedDocuments<Request> {
   readonly summary: Request | undefined;
   readonly resources: Request | undefined;
   readonly instance: (Request & { readonly currentRun: readonly string[] | undefined }) | undefined;
-  /** Instances and runs that nothing lists, by name. */
+  /** Instances and their runs, if the gateway does not list them. */
   readonly given: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -145,42 +145,42 @@ export interface RunFields {
 export interface FactFields {
   /** The list of tables' facts; undefined if the answer is about one table, named in the request by `table`. */
   readonly list: readonly string[] | undefined;
-  /** Where an entry names its table, and the gateway's names for ours. */
+  /** Where an entry names its table, and what the gateway calls runvault's tables. */
   readonly table: readonly string[];
   readonly tableWords: Readonly<Record<string, TableName>>;
-  /** Request parameter for one table; undefined if all come at once. */
+  /** The request parameter that selects one table; undefined if all come at once. */
   readonly tableParameter: string | undefined;
   readonly rows: readonly string[];
   readonly first: readonly string[] | undefined;
   readonly last: readonly string[] | undefined;
   readonly unit: TimeUnit;
   readonly final: readonly string[] | undefined;
-  /** False if the facts are always of the whole run. */
+  /** False if the facts are always about the whole run. */
   readonly heedBounds: boolean;
 }
 
-/** The meaning of an error by the code at this path; other errors go by their status. */
+/** Meanings of errors by the code at this path; other errors are understood by their HTTP status. */
 export interface ErrorWords {
   readonly code: readonly string[];
   readonly codes: Readonly<Record<string, ErrorCode>>;
 }
 
-/** A profile's RPC part, checked against its descriptors, with nothing left to guess. */
+/** A profile's RPC part, checked against its descriptors, with all defaults filled in. */
 export interface RpcProfile {
   readonly protocol: "connect" | "grpc";
-  /** The descriptor set, absolute. */
+  /** Absolute path of the descriptor set. */
   readonly descriptors: string;
-  /** Path below which methods are, instead of that of the gateway's address. */
+  /** Path below which the methods are, instead of the path in the gateway's address. */
   readonly base: string | undefined;
   readonly documents: RpcDocuments;
   readonly tables: Readonly<Partial<Record<TableName, RpcRoute>>>;
   /** Meanings of RPC codes that differ from the usual, by Connect's names. */
   readonly codes: Readonly<Record<string, ErrorCode>>;
-  /** In the form of a profile. */
+  /** The same in the form of a profile's file. */
   readonly document: object;
 }
 
-/** Where a value stands in a request's message. */
+/** Where a value goes in a request's message. */
 export type RequestPlace = readonly string[] | undefined;
 
 export interface RpcRequest {
@@ -190,7 +190,7 @@ export interface RpcRequest {
     readonly run: RequestPlace;
     readonly from: RequestPlace;
     readonly to: RequestPlace;
-    /** Most rows of a page. */
+    /** The largest number of rows in a page. */
     readonly limit: RequestPlace;
     /** The token of the previous page. */
     readonly token: RequestPlace;
@@ -198,7 +198,7 @@ export interface RpcRequest {
   };
   /** Sent as it is: a part of the message in protobuf JSON. */
   readonly fixed: JsonObject;
-  /** A Timestamp is RFC 3339 here. */
+  /** Timestamps count as RFC 3339. */
   readonly times: RestRequest["times"];
 }
 
@@ -206,7 +206,7 @@ export interface RpcRoute extends RpcRequest {
   /** The message of a row. */
   readonly row: DescMessage;
   readonly layout: PageLayout;
-  /** Where the answer's message has rows and the next page's token, by name. */
+  /** Paths of the rows and of the next page's token in the answer's message. */
   readonly answer: { readonly rows: readonly string[]; readonly next: readonly string[] | undefined };
   /** How rows become canonical; undefined if they already are. */
   readonly map: RowMap | undefined;

@@ -6,14 +6,14 @@ import { type MapNode, nodeAt, type Place, type TreeFault, type TreeNode } from 
 import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 import { mergeTrees } from "./merge-trees.ts";
 
-/** Names the built-in contract instead of a file. */
+/** The name of the built-in contract, in place of a file's. */
 export const defaultName = "default";
 
-/** A profile's tree including what it extends; null if one of these files cannot be read. */
+/** A profile's tree, merged with what it extends; null if one of the files cannot be read. */
 export interface ProfileTree {
   readonly tree: TreeNode | null;
   readonly faults: readonly FileFault[];
-  /** The file that this place is in. */
+  /** The file that contains this place. */
   fileOf(place: Place): string;
 }
 
@@ -40,7 +40,7 @@ class Reading {
     this.#options = options;
   }
 
-  /** `chain` has the files that led here, by real path and by given name. */
+  /** `chain` has the files that extend this one, with real path and given name. */
   async read(file: string, chain: readonly FileOfChain[]): Promise<TreeNode | null> {
     const content = file === defaultName && chain.length > 0 ? null : await readText(file, "a profile");
     const text =
@@ -68,8 +68,8 @@ class Reading {
           place: base.place,
           key: "extends",
           text: null,
-          message: `extends goes round in a circle: ${names.join(" → ")}`,
-          hint: "Let one of them extend none, or default.",
+          message: `the profiles extend each other in a circle: ${names.join(" → ")}`,
+          hint: "Remove `extends` from one of them, or let it extend default.",
         },
         file,
       );
@@ -98,10 +98,7 @@ class Reading {
     }
     for (const fault of faults) this.#tell(fault, file);
     if (tree === null && faults.length === 0) {
-      this.#tell(
-        firstLine("is empty", "`runvault profile show default` prints a profile to begin with."),
-        file,
-      );
+      this.#tell(firstLine("is empty", "Start from the output of `runvault profile show default`."), file);
     }
     return tree;
   }
@@ -137,7 +134,7 @@ async function realOf(file: string): Promise<string> {
   return await realpath(file).catch(() => resolve(file));
 }
 
-/** Drops keys about the file itself, which extending files do not inherit. */
+/** Removes the keys that files which extend this one do not inherit. */
 function withoutOwnKeys(tree: TreeNode): TreeNode {
   if (tree.kind !== "map") return tree;
   const entries: MapNode["entries"] = new Map(tree.entries);

@@ -5,10 +5,10 @@ import { headerNamePattern } from "../options.ts";
 import { dottedPath, fieldPathSchema, listPathSchema } from "./field-path-schema.ts";
 import { holdsSecret, isSecretName, looksSecret } from "./literal-secret.ts";
 
-/** The error for a value that looks like a secret, which is never shown. */
-export const secretHere = "looks like a key or token, and a profile holds none";
+/** The error for a value that looks like a secret. The value is never shown. */
+export const secretHere = "looks like a key or token, which must not be in a profile";
 const secretHint = {
-  hint: "Send it as a header whose value comes from the environment or a file, or name it under rest.keys.",
+  hint: "Send it as a header whose value comes from the environment or a file, or put it under rest.keys.",
 };
 
 const pathMust = "must be a path that begins with a slash, such as /runs/{run}/fills";
@@ -25,25 +25,25 @@ export const pathSchema = z
       return;
     }
     if (/[?#]/.test(path)) {
-      raise("must not have a query", "Write what stands behind the ? under parameters, as fixed.");
+      raise("must not have a query", "Move the part after the ? to parameters.fixed.");
     } else if (!/^[\x21-\x7e]+$/.test(path) || path.includes("\\")) {
-      raise("must be ASCII without blanks", "Write other characters percent-encoded.");
+      raise("must be ASCII without spaces", "Write other characters percent-encoded.");
     } else if (path.split("/").some((part) => part === "." || part === "..")) {
-      raise("must not go up by . or ..", "Write the path whole.");
+      raise("must not contain . or .. as a segment", "Write the full path.");
     } else {
       const odd = path.replace(/\{(?:run|instance)\}/g, "").match(/[{}][^/]*/);
       if (odd !== null)
         raise(
-          "may have {run} and {instance} in it, and nothing else in braces",
-          "Write {run} where the id of a run stands, and {instance} where that of an instance does.",
+          "must not have anything but {run} and {instance} in braces",
+          "Write {run} in place of a run's id, and {instance} in place of an instance's.",
         );
     }
   });
 
-/** A path between the gateway's address and all others. */
+/** A path between the gateway's address and every other path. */
 export const baseSchema = z
   .string({ error: "must be a path that begins with a slash, such as /v2" })
-  .regex(/^(?:\/[^{}/]+)*$/, "must be a path that begins with a slash and ends with none, such as /v2")
+  .regex(/^(?:\/[^{}/]+)*$/, "must be a path that begins with a slash and does not end with one, such as /v2")
   .pipe(z.union([z.literal(""), pathSchema]));
 
 const nameMust = "must be the name of a parameter, or none";
@@ -54,11 +54,11 @@ const parameterName = z
   // an unconfirmed draft
   .regex(/[^?]$/, nameMust);
 
-/** A parameter; `none` removes one that another place names. */
+/** A parameter; `none` removes one named under rest. */
 const parameter = (description: string) => parameterName.optional().meta({ description });
 
 const fixedValue = z
-  .union([z.string(), z.number(), z.boolean()], { error: "must be a text, a number, true or false" })
+  .union([z.string(), z.number(), z.boolean()], { error: "must be text, a number, true or false" })
   .superRefine((value, context) => {
     if (typeof value === "string" && (looksSecret(value) || /^(?:bearer|basic)\s/i.test(value))) {
       context.addIssue({ code: "custom", message: secretHere, params: secretHint, input: value });
@@ -67,7 +67,7 @@ const fixedValue = z
   .transform(String);
 
 const fixedSchema = z
-  .record(z.string().min(1), fixedValue, { error: "must be a map of parameters and their values" })
+  .record(z.string().min(1), fixedValue, { error: "must be a map from parameters to values" })
   .superRefine((fixed, context) => {
     for (const [name, value] of Object.entries(fixed)) {
       if (!isSecretName(name) || value === "none") continue;
@@ -87,26 +87,26 @@ export function parametersSchema(filters: readonly FilterName[]) {
     .strictObject({
       instance: parameter("parameter that names the instance"),
       run: parameter("parameter that names the run"),
-      from: parameter("parameter of the earliest time"),
-      to: parameter("parameter of the latest time"),
-      limit: parameter("parameter of the largest number of rows"),
+      from: parameter("parameter for the earliest time"),
+      to: parameter("parameter for the latest time"),
+      limit: parameter("parameter for the largest number of rows"),
       filters: z
         .strictObject(
           Object.fromEntries(
             filters.map((name) => [name, parameter(`parameter that selects rows by ${name}`)]),
           ) as Record<FilterName, ReturnType<typeof parameter>>,
-          { error: "must be a map of filters and their parameters" },
+          { error: "must be a map from filters to parameters" },
         )
         .optional()
-        .meta({ description: "parameters that select rows; a filter that is not here cannot be asked for" }),
+        .meta({ description: "parameters that select rows; filters that are not named here cannot be used" }),
       fixed: fixedSchema
         .optional()
-        .meta({ description: "parameters that are sent as they are", examples: [{ format: "json" }] }),
+        .meta({ description: "parameters that are sent unchanged", examples: [{ format: "json" }] }),
     })
     .meta({
       description:
-        "names of query parameters, or of members of the body with POST; what is not named is not sent; none takes back " +
-        "what rest says",
+        "names of query parameters or, with POST, of members of the body; those not named are not sent; none " +
+        "removes one that rest names",
       examples: [{ run: "runId", from: "after", to: "before", limit: "perPage" }],
     });
 }
@@ -115,11 +115,11 @@ const bound = (end: string) =>
   z
     .enum(["inclusive", "exclusive"], { error: "must be inclusive or exclusive" })
     .optional()
-    .meta({ description: `whether a row exactly at the ${end} time comes too` });
+    .meta({ description: `whether rows exactly at the ${end} time are included` });
 
 export const unitSchema = z.enum(timeUnits, { error: `must be one of ${timeUnits.join(", ")}` });
 
-/** A unit of bounds, and how finely a gateway reads RFC 3339. */
+/** A unit of bounds, or the precision with which a gateway reads RFC 3339. */
 const boundUnitSchema = z
   .union(
     [
@@ -127,7 +127,7 @@ const boundUnitSchema = z
       z.strictObject({ rfc3339: z.enum(countUnits, { error: `must be one of ${countUnits.join(", ")}` }) }),
     ],
     {
-      error: `must be one of ${timeUnits.join(", ")}, or { rfc3339: ms } where the gateway reads RFC 3339 no finer`,
+      error: `must be one of ${timeUnits.join(", ")}, or { rfc3339: ms } if the gateway reads only three decimals of RFC 3339`,
     },
   )
   .transform((unit) =>
@@ -138,13 +138,13 @@ export const timesSchema = z
   .strictObject({
     unit: boundUnitSchema.optional().meta({
       description:
-        "how times are written in requests; without it ns; { rfc3339: ms } where the gateway reads no more than three decimals",
+        "how times are written in requests; default: ns; { rfc3339: ms } if the gateway reads only three decimals",
     }),
     from: bound("earliest"),
     to: bound("latest"),
   })
   .meta({
-    description: "how bounds are written in requests; without it from is inclusive and to exclusive",
+    description: "how bounds are written in requests; default: from inclusive, to exclusive",
     examples: [{ unit: "ms", from: "inclusive", to: "exclusive" }],
   });
 
@@ -178,8 +178,8 @@ const pageKeys = ["send", "next", "size", "first", "total"] as const;
 type PageKey = (typeof pageKeys)[number];
 
 const needWords: Readonly<Partial<Record<PageKey, string>>> = {
-  send: "the parameter that asks for a page",
-  next: "the place of the next page in an answer",
+  send: "the parameter that requests a page",
+  next: "the place of the next cursor or address in an answer",
 };
 
 export const pagesSchema = z
@@ -190,29 +190,29 @@ export const pagesSchema = z
         .strictObject({
           by: z.enum(ways, { error: `must be one of ${ways.join(", ")}` }).meta({
             description:
-              "cursor: a text that the answer gives and the next request sends; address: the whole address of the next page; " +
-              "link: the same in a Link header; offset: rows to skip; number: pages counted",
+              "cursor: a text in the answer that the next request sends; address: the full address of the next page; " +
+              "link: the same in a Link header; offset: number of rows to skip; number: page number",
           }),
           send: parameterName
             .optional()
-            .meta({ description: "parameter of the cursor, offset or page number" }),
+            .meta({ description: "parameter for the cursor, offset or page number" }),
           next: nextPlace.optional().meta({ description: "where an answer has the next cursor or address" }),
           size: parameterName.optional().meta({
-            description: "parameter of the page's size; without it parameters.limit",
+            description: "parameter for the page size; default: parameters.limit",
           }),
-          first: first.optional().meta({ description: "number of the first page; without it 1" }),
-          total: nextPlace.optional().meta({ description: "where an answer has the number of all rows" }),
+          first: first.optional().meta({ description: "number of the first page; default: 1" }),
+          total: nextPlace.optional().meta({ description: "where an answer has the total number of rows" }),
         })
         .superRefine((pages, context) => {
           const { takes, needs } = keysOfWay[pages.by];
           for (const key of pageKeys) {
             if (pages[key] === undefined && needs.includes(key)) {
-              const message = `needs ${key}, ${needWords[key]}, where pages are by ${pages.by}`;
-              const hint = `Name it, for example \`{ by: ${pages.by}, ${key}: ${key === "send" ? pages.by : "page.next"} }\`.`;
+              const message = `needs ${key}, ${needWords[key]}, for pages by ${pages.by}`;
+              const hint = `For example, write \`{ by: ${pages.by}, ${key}: ${key === "send" ? pages.by : "page.next"} }\`.`;
               context.addIssue({ code: "custom", path: [], message, params: { hint }, input: pages });
             } else if (pages[key] !== undefined && !takes.includes(key)) {
-              const message = `cannot be given where pages are by ${pages.by}`;
-              const params = { hint: "Leave it out, or correct by." };
+              const message = `does not apply to pages by ${pages.by}`;
+              const params = { hint: "Remove it, or correct `by`." };
               context.addIssue({ code: "custom", path: [key], message, params, input: pages });
             }
           }
@@ -221,7 +221,7 @@ export const pagesSchema = z
     { error: `must be none, or a map with by, one of ${ways.join(", ")}` },
   )
   .meta({
-    description: "how an answer goes on where it is not whole",
+    description: "how the rest of an incomplete answer is requested",
     examples: [{ by: "cursor", send: "cursor", next: "page.next" }],
   });
 
@@ -237,9 +237,9 @@ export const rowFormSchema = z
       z
         .strictObject({
           lines: z
-            .literal(true, { error: "must be true, or left out" })
+            .literal(true, { error: "must be true or left out" })
             .optional()
-            .meta({ description: "a row in each line" }),
+            .meta({ description: "one row on each line" }),
           array: listPathSchema
             .optional()
             .meta({ description: "where the list of rows is in a JSON document" }),
@@ -248,7 +248,7 @@ export const rowFormSchema = z
             .min(1, "must not be an empty list")
             .optional()
             .meta({
-              description: "media types of such answers; without it application/x-ndjson or application/json",
+              description: "media types of such answers; default: application/x-ndjson or application/json",
             }),
         })
         .superRefine((form, context) => {
@@ -256,8 +256,8 @@ export const rowFormSchema = z
             context.addIssue({
               code: "custom",
               path: ["array"],
-              message: "cannot be given beside lines",
-              params: { hint: "Leave out one of the two." },
+              message: "cannot be combined with lines",
+              params: { hint: "Remove one of the two." },
               input: form,
             });
           }
@@ -270,15 +270,15 @@ export const rowFormSchema = z
 export const orders = ["ascending", "descending", "none"] as const;
 export const orderSchema = z
   .enum(orders, { error: `must be one of ${orders.join(", ")}` })
-  .meta({ description: "order in which rows come, by their time; without it ascending" });
+  .meta({ description: "order of rows by time; default: ascending" });
 
 const limitMust = "must be a whole number from 1 to 1000000000, or none";
 export const largestLimitSchema = z
   .union([z.int({ error: limitMust }).min(1, limitMust).max(1_000_000_000, limitMust), z.literal("none")], {
     error: limitMust,
   })
-  .meta({ description: "most rows that the gateway gives at once", examples: [5000] });
+  .meta({ description: "most rows that the gateway returns at once", examples: [5000] });
 
 export const methodSchema = z
   .enum(["GET", "POST"], { error: "must be GET or POST" })
-  .meta({ description: "without it GET; with POST, parameters are members of a JSON body" });
+  .meta({ description: "default: GET; with POST, parameters are members of a JSON body" });

@@ -31,7 +31,7 @@ const usual: Readonly<Record<string, unknown>> = {
   "parameters.fixed": {},
 };
 
-/** A profile's REST part in the form of its file; settings common to all tables go under `rest`. */
+/** A profile's REST part in the form of its file, with settings common to all tables under `rest`. */
 export function restDocument(rest: RestProfile | undefined): {
   readonly rest: Record<string, unknown>;
   readonly tables: Readonly<Partial<Record<TableName, Record<string, unknown>>>>;
@@ -72,7 +72,7 @@ function without(settings: Settings, common: Settings): Settings {
   );
 }
 
-/** Turns `parameters.from` into nested maps. */
+/** Turns keys such as `parameters.from` into nested maps. */
 function nested(settings: Settings): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const [key, value] of settings) {
@@ -223,7 +223,7 @@ function defined(value: Record<string, unknown>): Record<string, unknown> {
   );
 }
 
-/** The meanings of errors, in a profile's words. */
+/** The meanings of errors in a profile's words. */
 export function errorDocument(rest: RestProfile | undefined): { readonly errors?: Record<string, unknown> } {
   if (rest === undefined) return {};
   const { code, codes } = rest.errors;

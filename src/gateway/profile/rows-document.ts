@@ -8,7 +8,7 @@ import type { Profile } from "./profile.ts";
 const usual = { numbers: "text", fields: "keep", ties: "bytes" } as const;
 const settings = Object.keys(usual) as (keyof typeof usual)[];
 
-/** How rows are read, in the form of a profile's file; settings common to all tables go under `rows`. */
+/** How rows are read, in the form of a profile's file, with settings common to all tables under `rows`. */
 export function rowsDocument({ described, maps }: Pick<Profile, "described" | "maps">): {
   readonly rows: Record<string, unknown>;
   readonly tables: Readonly<Partial<Record<TableName, Record<string, unknown>>>>;
@@ -18,7 +18,7 @@ export function rowsDocument({ described, maps }: Pick<Profile, "described" | "m
     return map === undefined ? [] : [[name, map] as const];
   });
   if (mapped.length === 0) return { rows: { canonical: true }, tables: {} };
-  // a setting for every table would also apply to those whose rows are canonical
+  // settings under `rows` would also apply to tables whose rows are canonical
   const isEvery = mapped.length === described.length;
   const common = isEvery ? commonOf(mapped.map(([, map]) => map)) : { settings: {}, columns: new Map() };
   const { columns } = common;
@@ -45,7 +45,7 @@ function commonOf(maps: readonly RowMap[]): Common {
     (key) => first![key] !== usual[key] && maps.every((map) => map[key] === first![key]),
   );
   const columns = new Map<string, ColumnSource>();
-  // for a single table, its own place is the better one
+  // a single table has its columns under its own key
   for (const name of new Set(maps.length < 2 ? [] : maps.flatMap((map) => Object.keys(map.columns)))) {
     const having = maps.filter((map) => map.columns[name] !== undefined);
     const source = having[0]!.columns[name]!;
@@ -71,7 +71,7 @@ function tableDocument(map: RowMap, common: Common): Record<string, unknown> {
   };
 }
 
-/** Whether a column is the field of the same name, which no other column takes, and so needs no entry. */
+/** Whether a column needs no entry: it comes from the field with its name, which no other column uses. */
 function saysItself(name: string, map: RowMap): boolean {
   const own: ColumnSource = { kind: "field", path: [name] };
   return (

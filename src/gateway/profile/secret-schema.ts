@@ -10,7 +10,7 @@ const file = z
   .string({ error: "must be the path of a file" })
   .min(1, "must not be empty")
   .optional()
-  .meta({ description: "file that holds the value alone, from the folder of this profile on" });
+  .meta({ description: "file that contains only the value, relative to the profile's folder" });
 
 export const secretMust = "must be { env: NAME } or { file: PATH }";
 
@@ -31,7 +31,7 @@ const key = z
       in_address: z
         .literal(true, { error: "must be true" })
         .optional()
-        .meta({ description: "that the value may stand in addresses, which proxies and servers write down" }),
+        .meta({ description: "confirms that the value may be in addresses, which proxies and servers log" }),
     },
     { error: secretMust },
   )
@@ -41,9 +41,9 @@ const key = z
     context.issues.push({
       code: "custom",
       path: [],
-      message: "would stand in addresses, which proxies and servers write down",
+      message: "would be in addresses, which proxies and servers log",
       params: {
-        hint: "Send it as a header where the gateway takes one; else say `in_address: true` beside it.",
+        hint: "Send it as a header if the gateway accepts one; otherwise add `in_address: true`.",
       },
       input: context.value,
     });

@@ -25,20 +25,20 @@ describe("the right profile of a gateway that has RPC alone", () => {
     expect(requests).toHaveLength(check!.requests);
     expect(fills!.heeds.map(({ what }) => what)).toEqual([
       "order",
-      "the same again",
+      "repeated request",
       "limit",
       "the next page",
       "from",
       "to",
-      "a window",
-      "a run that is not there",
-      "an instance that is not there",
+      "both bounds",
+      "unknown run",
+      "unknown instance",
       "another run",
       "filter symbol",
     ]);
     expect(fills!.columns).toContainEqual({
       column: "side",
-      from: "direction, by words",
+      from: "direction, with words",
       raw: '"DIRECTION_BUY"',
       canonical: "BUY",
       empty: false,
@@ -69,14 +69,14 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
   [
     "from and to swapped",
     [[bounds, "from: window.until\n        to: window.since"]],
-    /^rpc\.tables\.fills\.parameters\.from: .*Swap the two: `from: window\.since` and `to: window\.until`/m,
+    /^rpc\.tables\.fills\.parameters\.from: .*Swap them: `from: window\.since` and `to: window\.until`/m,
   ],
   ["bounds in ms", [[size, `${size}\n      times: { unit: ms }`]], /factors\.times\.unit: .*finer unit/],
   ["to said to be inclusive", [[size, `${size}\n      times: { to: inclusive }`]], /times\.to: .*exclusive/],
   [
     "from said to be exclusive",
     [[size, `${size}\n      times: { from: exclusive }`]],
-    /^rpc\.tables\.factors\.times\.from: .*has the rows of exactly.*from: inclusive/m,
+    /^rpc\.tables\.factors\.times\.from: .*includes rows with exactly.*from: inclusive/m,
   ],
   [
     "rows in ms",
@@ -96,12 +96,12 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
   [
     "the run in another field",
     [["run: scope.session\n        from", "run: code\n        from"]],
-    /^rpc\.tables\.fills\.parameters: no row came, and the gateway counts 40 rows/m,
+    /^rpc\.tables\.fills\.parameters: there were no rows, but the gateway counts 40 rows/m,
   ],
   [
     "the instance forgotten",
     [["        instance: scope.desk\n        run", "        run"]],
-    /another run: south\/2026-01-05 brought the same rows/,
+    /another run: south\/2026-01-05 returned the same rows/,
   ],
   [
     "the page size in another field",
@@ -116,7 +116,7 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
   [
     "the token in another field",
     [["send: cursor", "send: code"]],
-    /^rpc\.tables\.fills\.pages\.send: .*brought no rows/m,
+    /^rpc\.tables\.fills\.pages\.send: .*returned no rows/m,
   ],
   [
     "no pages where there are some",
@@ -127,12 +127,12 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
   [
     "a word of the enum forgotten",
     [[sides, "words: { DIRECTION_BUY: BUY }"]],
-    /columns\.side: direction has the value "DIRECTION_SELL", which is none of its words/,
+    /columns\.side: direction has the value "DIRECTION_SELL", which is not in `words`/,
   ],
   [
     "words of another table",
     [["SELL: SELL", "SELL: SHORT"]],
-    /columns\.side: .*"SHORT", and side is BUY or SELL/,
+    /columns\.side: .*"SHORT", but side must be BUY or SELL/,
   ],
   ["an enum as it is", [[`{ from: direction, ${sides} }`, "direction"]], /columns\.side: .*"DIRECTION_BUY"/],
   [
@@ -143,7 +143,7 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
   [
     "a field that is not in every row",
     [["fee: { from: fee, optional: true }", "fee: fee"]],
-    /columns\.fee: there is no field fee in .*optional: true/,
+    /columns\.fee: .* lack the field fee .*optional: true/,
   ],
   ["the run's id from another field", [["run_id: session", "run_id: desk"]], /run_id: a row has "north"/],
   ["a time for seq", [["seq: number", "seq: at_ns"]], /columns\.seq: two rows have \d+/],
@@ -160,12 +160,12 @@ const mistakes: readonly (readonly [what: string, edits: Edits, said: RegExp])[]
   [
     "a table of another name in the facts",
     [["trades: fills", "fills: fills"]],
-    /storage\.tables: no entry is of fills/,
+    /storage\.tables: no entry is for fills/,
   ],
   [
     "a table of two names in the facts",
     [["trades: fills, ", "trades: fills, ticks: fills, "]],
-    /storage\.tables\.ticks is the table that trades is already Remove one/,
+    /storage\.tables\.ticks is the same table as trades Remove one/,
   ],
   [
     "a document's run in another field",
@@ -193,14 +193,14 @@ describe("a wrong profile of RPC", () => {
 
 /** What the gateway does wrong under the right profile, and what has to be named. */
 const faulty: readonly (readonly [CorvidFaults, RegExp])[] = [
-  [{ ignores: "run" }, /fills\.parameters\.run: a run that is not there: brought 10 rows/],
-  [{ ignores: "instance" }, /fills\.parameters\.instance: an instance that is not there: brought 10 rows/],
+  [{ ignores: "run" }, /fills\.parameters\.run: unknown run: returned 10 rows/],
+  [{ ignores: "instance" }, /fills\.parameters\.instance: unknown instance: returned 10 rows/],
   [{ ignores: "from" }, /fills\.parameters\.from: .*ignore `window\.since`/],
   [{ ignores: "to" }, /factors\.parameters\.to: .*ignore `until_ns`/],
   [{ ignores: "limit" }, /fills\.parameters\.limit: .*ignores `max_items`/],
   [{ ignores: "page" }, /factors\.pages\.send: .*first page again/],
-  [{ ignores: "filter" }, /filters\.symbol: .*brought 10 rows/],
-  [{ ties: "query" }, /factors\.columns\.seq: rows of one time do not come in the order/],
+  [{ ignores: "filter" }, /filters\.symbol: .*returned 10 rows/],
+  [{ ties: "query" }, /factors\.columns\.seq: rows with the same time are not in the order/],
   [{ foreignRow: true }, /factors\.columns\.run_id: a row has "2026-01-05b"/],
   [{ ends: "without trailers" }, /fills\.pages: .*without a grpc-status/],
 ];

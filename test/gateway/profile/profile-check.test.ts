@@ -40,7 +40,7 @@ describe("the right profile of a foreign gateway", () => {
       canonical: "1767571200013000000",
       empty: false,
     });
-    expect(column("side")).toMatchObject({ from: "side, by words", raw: '"B"', canonical: "BUY" });
+    expect(column("side")).toMatchObject({ from: "side, with words", raw: '"B"', canonical: "BUY" });
     expect(column("portfolio")).toMatchObject({ from: 'always "main"', raw: null, canonical: "main" });
     expect(column("resource_key")).toMatchObject({ from: "resource", canonical: "fills:main" });
     expect(fills!.unused).toContainEqual({ field: "lot", raw: "3", nearest: null });
@@ -53,14 +53,14 @@ describe("the right profile of a foreign gateway", () => {
     const heeds = Object.fromEntries(check!.tables[0]!.heeds.map(({ what, result }) => [what, result]));
     expect(heeds).toEqual({
       order: "ok",
-      "the same again": "ok",
+      "repeated request": "ok",
       limit: "ok",
       "the next page": "ok",
       from: "ok",
       to: "ok",
-      "a window": "ok",
-      "a run that is not there": "ok",
-      "an instance that is not there": "ok",
+      "both bounds": "ok",
+      "unknown run": "ok",
+      "unknown instance": "ok",
       "another run": "ok",
     });
   });
@@ -77,7 +77,7 @@ describe("the right profile of a foreign gateway", () => {
       why: expect.stringMatching(/pages by number: a second pass with another page size/),
     });
     const { check } = await checkedProfile("borealis", { edits: [[" to: toMs,", ""]] });
-    expect(check!.tables[0]!.proof.why).toMatch(/pages by number: finished runs alone, and a second pass/);
+    expect(check!.tables[0]!.proof.why).toMatch(/pages by number: only for finished runs; a second pass/);
   });
 });
 
@@ -90,24 +90,24 @@ const named: Readonly<Record<string, RegExp>> = {
   "bounds in seconds": /times\.unit: .*finer unit/,
   "every unit microseconds": /documents\.runs\.started: .*unit: ms/,
   "ts_event of the other field": /times\.(?:from|to): /,
-  "words of another gateway": /columns\.side: side has the value "B", which is none of its words/,
+  "words of another gateway": /columns\.side: side has the value "B", which is not in `words`/,
   "a word missing": /columns\.side: direction has the value -1/,
   "two words to one value": /liquidity\.words\.take: .*could not be told apart/,
   "a column absent that is there": /columns\.fee_currency: .*field feeCurrency/,
   "a constant over a field": /columns\.account: .*a field account/,
   "an optional field that is not said to be":
-    /columns\.fee_currency: there is no field feeCcy in .*optional: true/,
+    /columns\.fee_currency: .* lack the field feeCcy .*optional: true/,
   "a misspelt field said to be optional": /columns\.fee_currency: .*feeCCY.*feeCcy/,
-  "a field of another name": /columns\.price: there is no field price in any row/,
+  "a field of another name": /columns\.price: no row has the field price/,
   "a field's path one too short": /columns\.symbol: .*Did you mean instrument\.symbol/,
   "numbers not said to be exact": /columns\.price: px is a bare number.*numbers: exact/,
-  "a seq that is no number": /columns\.seq: id is no whole number/,
+  "a seq that is no number": /columns\.seq: id is not a whole number/,
   "a seq that is the same in every row": /columns\.seq: two rows have 3/,
   "the run's id from another field": /columns\.run_id: a row has "fills:main"/,
   "the table's path": /fills\.path: .*status 404/,
   "run and instance swapped in the path": /fills\.path: .*status 404/,
-  "the run's parameter": /parameters\.run: a run that is not there: brought 10 rows/,
-  "the instance's parameter": /parameters\.instance: an instance that is not there: brought 10 rows/,
+  "the run's parameter": /parameters\.run: unknown run: returned 10 rows/,
+  "the instance's parameter": /parameters\.instance: unknown instance: returned 10 rows/,
   "the parameter of from": /parameters\.from: .*ignore `since`/,
   "the parameter of to": /parameters\.to: .*ignore `until`/,
   "the parameter of limit": /parameters\.limit: .*ignores `count`/,
@@ -117,7 +117,7 @@ const named: Readonly<Record<string, RegExp>> = {
   "the cursor's place": /pages\.next: .*Did you mean page\.next/,
   "the cursor's parameter": /pages\.send: .*ignores `token`/,
   "pages from 0": /pages\.first: .*first: 1/,
-  "pages by number where they go by offset": /pages\.send: .*of the page before/,
+  "pages by number where they go by offset": /pages\.send: .*belong to the first page or before it/,
   "pages by offset where they go by number": /pages\.send: .*missing between/,
   "the total's place": /pages\.total: .*totalCount/,
   "the rows' place": /rows\.array: .*data\.items \(8 entries\)/,
@@ -128,16 +128,16 @@ const named: Readonly<Record<string, RegExp>> = {
   "from said to be inclusive": /times\.from: .*from: exclusive/,
   "the oldest said to come first": /order: .*order: descending/,
   "the newest said to come first": /order: .*order: ascending/,
-  "a limit that is too large": /largest_limit: pageSize=50 is answered with status 400/,
+  "a limit that is too large": /largest_limit: pageSize=50 failed: status 400/,
   "the words for a run's status": /runs\.words: .*"done"/,
   "the list of instances": /instances\.id: two instances have the id "Ulm"/,
   "the list of runs": /runs\.list: .*data\.items \(2 entries\)/,
   "counts of another name": /storage\.rows: .*at total/,
   "the ends of the facts swapped": /storage\.first: .*Swap/,
-  "a table of another name in the facts": /storage\.tables: no entry is of fills/,
+  "a table of another name in the facts": /storage\.tables: no entry is for fills/,
   "a key that is none": /colums.*columns/,
   "a column that is none": /prise.*price/,
-  "seq forgotten": /columns\.seq: there is no field seq/,
+  "seq forgotten": /columns\.seq: no row has the field seq/,
   "a run that is not there by that name": /fills\.path: .*status 404/,
 };
 
@@ -162,12 +162,14 @@ it("a side that nothing which reads the archive knows is told, with words or wit
   const none = await checkedProfile("acme", { edits: [[side, "side: side"]] });
   expect(told(none.check!)).toContainEqual(
     expect.stringMatching(
-      /columns\.side: side has the value "B", and side is BUY or SELL .*words: \{ "B": BUY \}/,
+      /columns\.side: side has the value "B", but side must be BUY or SELL .*words: \{ "B": BUY \}/,
     ),
   );
   const other = await checkedProfile("acme", { edits: [[side, side.replace("BUY", "LONG")]] });
   expect(told(other.check!)).toEqual([
-    expect.stringMatching(/columns\.side: side has the value "B", by words "LONG", and side is BUY or SELL/),
+    expect.stringMatching(
+      /columns\.side: side has the value "B", which `words` makes "LONG", but side must be BUY or SELL/,
+    ),
   ]);
 });
 
@@ -175,15 +177,15 @@ it("a gateway that wants a key is said to want one, not another path", async () 
   const { check } = await checkedProfile("acme", { edits: [["X-Key:", "X-Kee:"]] });
   expect(told(check!)).toContainEqual(
     expect.stringMatching(
-      /^documents\.instances\.path: instances: the answer has status 401 Set --token-file .*, or the profile's headers\.$/,
+      /^documents\.instances\.path: instances: the gateway answered with status 401 Set --token-file .*, or the profile's headers\.$/,
     ),
   );
 });
 
 /** What a gateway does wrong under the right profile, and what has to be named. */
 const faulty: readonly (readonly [DialectName, Faults, RegExp])[] = [
-  ["borealis", { ignores: "run" }, /parameters\.run: a run that is not there/],
-  ["borealis", { ignores: "instance" }, /parameters\.instance: an instance that is not there/],
+  ["borealis", { ignores: "run" }, /parameters\.run: unknown run/],
+  ["borealis", { ignores: "instance" }, /parameters\.instance: unknown instance/],
   ["acme", { ignores: "from" }, /parameters\.from: /],
   ["corona", { ignores: "to" }, /parameters\.to: /],
   ["epsilon", { ignores: "limit" }, /parameters\.limit|pages\.size/],
@@ -193,9 +195,9 @@ const faulty: readonly (readonly [DialectName, Faults, RegExp])[] = [
   ["epsilon", { ignores: "page" }, /pages\.send: .*first page again/],
   ["epsilon", { ignores: "filter" }, /parameters\.filters\.symbol: /],
   ["acme", { foreignRow: true }, /columns\.run_id: a row has "2026-01-05b"/],
-  ["corona", { ties: "query" }, /columns\.seq: rows of one time do not come in the order/],
+  ["corona", { ties: "query" }, /columns\.seq: rows with the same time are not in the order/],
   ["acme", { otherOrigin: true }, /pages/],
-  ["corona", { otherOrigin: true }, /at no address of this gateway/],
+  ["corona", { otherOrigin: true }, /at an address of another server/],
   ["acme", { wrongType: true }, /rows\.media_types: the answer is text\/html/],
 ];
 
@@ -229,7 +231,9 @@ const toMilliseconds = ["times: { unit: rfc3339,", "times: { unit: { rfc3339: ms
 it("a gateway that does not read the last decimals of a bound is told, and the profile can say so", async () => {
   const { check } = await checkedProfile("epsilon", { dialect: readsThree });
   expect(told(check!)).toEqual([
-    expect.stringMatching(/fills\.times\.unit: .*until=\S+000001Z lacks the rows .*unit: \{ rfc3339: ms \}/),
+    expect.stringMatching(
+      /fills\.times\.unit: .*until=\S+000001Z excludes the rows .*unit: \{ rfc3339: ms \}/,
+    ),
   ]);
   const edits = [toMilliseconds];
   const right = await checkedProfile("epsilon", { dialect: readsThree, edits });
@@ -266,21 +270,21 @@ it.each([
     "dahlia",
     ends("inclusive", "inclusive"),
     [moving(dialects.dahlia, same, (ns) => ns + second), moving(dialects.dahlia, same, (ns) => ns + 1n)],
-    /^tables\.fills\.times\.to: .*end=\d+ has a row of \S+, which is after it/,
+    /^tables\.fills\.times\.to: .*end=\d+ includes a row from \S+, which is later/,
   ],
   [
     "an exclusive beginning leaves the whole second out",
     "dahlia",
     ends("exclusive", "exclusive"),
     [moving(dialects.dahlia, (ns) => ns + second, same), moving(dialects.dahlia, (ns) => ns + 1n, same)],
-    /^tables\.fills\.times\.from: .*begin=\d+ lacks a row of \S+, which is after it/,
+    /^tables\.fills\.times\.from: .*begin=\d+ excludes a row from \S+, which is later/,
   ],
   [
     "microseconds are compared as milliseconds",
     "corona",
     [],
     [moving(dialects.corona, msOf, (ns) => msOf(ns) + millisecond), dialects.corona],
-    /^tables\.fills\.times\.from: .*since=\d+ has the rows of \d+: the gateway compares times in a coarser unit/,
+    /^tables\.fills\.times\.from: .*since=\d+ includes the rows of \d+: the gateway compares times in a coarser unit/,
   ],
 ] as const)(
   "a gateway of which %s is told, and one that compares whole times is not",
@@ -295,9 +299,9 @@ it.each([
   [
     "a cursor",
     { next_cursor: "b2" },
-    /documents\.runs: 2 entries came, and there is a next page in next_cursor: b2/,
+    /documents\.runs: 2 entries received, but there is a next page in next_cursor: b2/,
   ],
-  ["a total", { total: 7 }, /documents\.runs: 2 entries came, and total says 7/],
+  ["a total", { total: 7 }, /documents\.runs: 2 entries received, but total says 7/],
 ])("a list of runs that goes on behind its first page is told: by %s", async (_, more, wanted) => {
   const dialect: Dialect = {
     ...dialects.epsilon,
@@ -314,7 +318,7 @@ it("what is wrong with a list is told ahead of what could not be checked for it"
   const { check } = await checkedProfile("acme", { edits: [["X-Key:", "X-Other:"]] });
   expect(told(check!)).toEqual([
     expect.stringMatching(/documents\.instances\.path: .*401/),
-    expect.stringMatching(/no run is known/),
+    expect.stringMatching(/no run was found/),
   ]);
 });
 
@@ -332,14 +336,14 @@ it("a word of runvault's own in another spelling is told", async () => {
   };
   const { check } = await checkedProfile("epsilon", { dialect, edits: [["  fills:", "  orders:"]] });
   const all = told(check!).join("\n");
-  expect(all).toMatch(/orders\.columns\.kind: .*the word for it is CANCELED.*"Cancelled": CANCELED/);
+  expect(all).toMatch(/orders\.columns\.kind: .*which runvault calls CANCELED.*"Cancelled": CANCELED/);
   expect(all).not.toMatch(/columns\.type/);
 });
 
 it("a word in quotes where the gateway sends none is told", async () => {
   const edits = [["{ true: MAKER, false: TAKER }", '{ "true": MAKER, "false": TAKER }']] as const;
   const { check } = await checkedProfile("acme", { edits });
-  expect(told(check!)[0]).toMatch(/none of its words \("true", "false"\).*without quotes/);
+  expect(told(check!)[0]).toMatch(/not in `words` \("true", "false"\).*without quotes/);
 });
 
 function told(check: ProfileCheck): string[] {

@@ -332,7 +332,7 @@ tables: { fills: { columns: { side: { from: direction } } } }
     );
     expect(await toldOf(path)).toEqual([
       "base.yaml:4:3: there is no key bse in rest",
-      "base.yaml:8:23: tables.fills.columns.price takes px whole, and fee takes px.fee inside it",
+      "base.yaml:8:23: tables.fills.columns.price uses all of px, but fee uses px.fee inside it",
     ]);
   });
 
@@ -341,7 +341,7 @@ tables: { fills: { columns: { side: { from: direction } } } }
     await write("c.yaml", `${head}extends: ./b.yaml\n${fills}`);
     const path = await write("a.yaml", `${head}extends: b.yaml\n${fills}`);
     expect(await toldOf(path)).toEqual([
-      "c.yaml:3:10: extends goes round in a circle: b.yaml → c.yaml → b.yaml",
+      "c.yaml:3:10: the profiles extend each other in a circle: b.yaml → c.yaml → b.yaml",
     ]);
   });
 

@@ -3,7 +3,7 @@ import type { FilterName } from "../../../model/profile/table.ts";
 import type { RestDocuments, RestRequest, RestRoute, RpcRequest } from "../profile.ts";
 import { type JsonNode, readJsonText } from "./json-node.ts";
 
-/** A request in the form used by checks; over RPC its field names, with dots, are the parameters. */
+/** A request in the form used by checks. Over RPC, parameters are field paths such as `scope.run`. */
 export type CheckedRequest = RestRequest & OverRpc;
 export type CheckedRoute = RestRoute & OverRpc;
 
@@ -14,7 +14,7 @@ export type CheckedDocuments = {
 };
 
 interface OverRpc {
-  /** The call behind it; undefined over REST. */
+  /** The RPC call; undefined over REST. */
   readonly rpc?: RpcRequest;
 }
 
@@ -22,12 +22,12 @@ interface OverRpc {
 export interface AskedFor {
   readonly instance?: string;
   readonly run?: string;
-  /** As sent, in the gateway's own unit. */
+  /** As sent, in the gateway's unit. */
   readonly from?: string;
   readonly to?: string;
   readonly limit?: number;
   readonly filters?: Readonly<Partial<Record<FilterName, string>>>;
-  /** Further parameters: those of pages. */
+  /** Further parameters, for pages. */
   readonly more?: readonly (readonly [name: string, value: string])[];
 }
 
@@ -39,24 +39,24 @@ export interface Told {
   readonly mediaType: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** Whether more came than was read. */
+  /** Whether the answer was longer than what was read. */
   readonly cut: boolean;
   /** How an RPC was refused: its code and the gateway's words. */
   readonly refusal?: string;
 }
 
-/** Thrown when a table's requests are used up. */
+/** Thrown once a table has used all its requests. */
 export class NoMoreRequests extends Error {}
 
 /** Sends a profile's requests to its gateway, and counts them. */
 export interface Asker {
   /** Requests sent. */
   readonly requests: number;
-  /** What to do where the gateway answers 401. */
+  /** What to do if the gateway answers 401. */
   readonly unauthenticatedHint: string;
   /** The same with a separate limit. */
   ofTable(most: number): Asker;
-  /** The answer to a request of the profile. Throws if there is none, and `NoMoreRequests`. */
+  /** The answer to a request of the profile. Throws if there is none, or with `NoMoreRequests`. */
   ask(request: CheckedRequest, asked: AskedFor, accept: string, place: ErrorPlace): Promise<Told>;
   /** The answer from an address that the gateway returned. Throws `refused` for another origin. */
   follow(address: string, from: Told, accept: string, place: ErrorPlace): Promise<Told>;
@@ -67,7 +67,7 @@ export function jsonOf({ text, cut }: Told): JsonNode | undefined {
   return readJsonText(text, cut);
 }
 
-/** How an answer differs from the expected, for people. */
+/** Why an answer was refused, for people. */
 export function refusalText({ refusal, status }: Told): string {
   return refusal ?? `status ${status}`;
 }

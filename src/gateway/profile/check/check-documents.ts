@@ -44,7 +44,7 @@ const json = "application/json";
 export class DocumentChecks {
   readonly checks: DocumentCheck[] = [];
   readonly runs: SeenRun[] = [];
-  /** Whether the lists that name runs could be read whole. */
+  /** Whether all lists that name runs could be read completely. */
   listed = true;
   readonly #documents: CheckedDocuments;
   readonly #asker: Asker;
@@ -57,7 +57,7 @@ export class DocumentChecks {
     this.#at = at;
   }
 
-  /** The lists of instances and runs; only the wanted instance's if one is named. */
+  /** The lists of instances and runs; only those of the wanted instance if there is one. */
   async lists(wanted: RunRef | undefined): Promise<void> {
     const { given } = this.#documents;
     const instances = new Set<string>();
@@ -97,8 +97,8 @@ export class DocumentChecks {
             : instances?.runs !== undefined
               ? `${this.#at}.instances`
               : `${this.#at}.given`,
-        message: `no list names the run ${wanted.instanceId}/${wanted.runId}`,
-        hint: `The lists name ${this.runs.length === 0 ? "no run" : shortText(this.runs.map(({ instanceId, runId }) => `${instanceId}/${runId}`).join(", "), 200)}.`,
+        message: `the run ${wanted.instanceId}/${wanted.runId} is not in any list`,
+        hint: `The lists have ${this.runs.length === 0 ? "no runs" : shortText(this.runs.map(({ instanceId, runId }) => `${instanceId}/${runId}`).join(", "), 200)}.`,
       },
     ];
   }
@@ -132,7 +132,7 @@ export class DocumentChecks {
         kind: "wrong_value",
         key: `${key}.id`,
         message: `two instances have the id ${JSON.stringify(shortText(twice))}`,
-        hint: `Take the field that tells instances apart. An entry is ${shortText(entries[0]!.text, 160)}.`,
+        hint: `Use a field with unique ids. An entry is ${shortText(entries[0]!.text, 160)}.`,
       });
     }
     if (document.runs !== undefined) {
@@ -253,8 +253,8 @@ export class DocumentChecks {
           findings.push({
             kind: "facts",
             key: `${key}.tables`,
-            message: `no entry is of ${wanted}`,
-            hint: `The gateway names ${shortText(gateways.join(", "), 160)}: say which of these it is, such as \`tables: { ${gateways[0] ?? "…"}: ${wanted} }\`.`,
+            message: `no entry is for ${wanted}`,
+            hint: `The gateway lists ${shortText(gateways.join(", "), 160)}: say which one it is, for example \`tables: { ${gateways[0] ?? "…"}: ${wanted} }\`.`,
           });
           continue;
         }
@@ -285,7 +285,7 @@ export class DocumentChecks {
     return this.#listIn(answer, document.list, key, table);
   }
 
-  /** Requests counts up to the first row alone: they must be fewer than all. */
+  /** Requests counts with bounds around the first row: they must be less than the totals. */
   async #heedsBounds(
     document: CheckedRequest & FactFields,
     asked: AskedFor,
@@ -301,7 +301,7 @@ export class DocumentChecks {
       last === undefined
     )
       return;
-    // a unit after the first row, on whichever side of the bound it lies
+    // late enough to include the first row, whether `to` is inclusive or exclusive
     const to = first + 2n * stepOf(document.times);
     if (rows < 2n || to >= last) return;
     const told = await this.#told(document, {
@@ -318,8 +318,8 @@ export class DocumentChecks {
     findings.push({
       kind: "facts",
       key: `${key}.heeds_bounds`,
-      message: `${table} has ${countText(rows, "row")} with bounds around its first row, as without any`,
-      hint: "The gateway ignores these bounds: look up the names of their parameters, or write `heeds_bounds: false`.",
+      message: `${table}: the count is ${countText(rows, "row")} with bounds around the first row, the same as without bounds`,
+      hint: "The gateway ignores these bounds: correct the names of their parameters, or write `heeds_bounds: false`.",
     });
   }
 
@@ -359,7 +359,7 @@ export class DocumentChecks {
             kind: "no_answer",
             key: `${key}.${this.#at === "documents" ? "path" : "method"}`,
             message: thrown.message,
-            hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
+            hint: thrown.hint ?? "Try again; the gateway's log may say why.",
           },
         ],
       });
@@ -371,11 +371,11 @@ export class DocumentChecks {
     const what =
       told.status !== 200
         ? told.refusal === undefined
-          ? `the answer has status ${told.status}`
-          : `the answer is ${told.refusal}`
+          ? `the gateway answered with status ${told.status}`
+          : `the gateway answered ${told.refusal}`
         : told.mediaType !== json && request.rpc === undefined
-          ? `the answer is ${told.mediaType ?? "of no media type"}, not ${json}`
-          : "the answer is no JSON document";
+          ? `the answer is ${told.mediaType ?? "without a media type"}, not ${json}`
+          : "the answer is not a JSON document";
     this.#tell(
       document,
       { told, node: undefined },
@@ -415,11 +415,11 @@ export class DocumentChecks {
         {
           kind: table === undefined ? "list_path" : "facts",
           key: `${key}.list`,
-          message: `there is no list at ${pathText(path)} of the answer`,
+          message: `the answer has no list at ${pathText(path)}`,
           hint:
             arrays.length === 0
-              ? `The answer has no list at all: it begins ${shortText(answer.told.text.trim(), 80)}.`
-              : `There is one at ${arrays.join(", ")}.`,
+              ? `The answer has no lists. It begins with ${shortText(answer.told.text.trim(), 80)}.`
+              : `It has one at ${arrays.join(", ")}.`,
         },
       ],
     );
@@ -433,7 +433,7 @@ export class DocumentChecks {
     read: DocumentCheck["read"],
     findings: readonly Finding[],
   ): void {
-    // a fault of several instances is reported once
+    // a fault that several instances share is reported once
     const known = new Set(
       this.checks.flatMap((check) => check.findings.map(({ key, message }) => `${key} ${message}`)),
     );
@@ -450,14 +450,14 @@ export class DocumentChecks {
 }
 
 function refusedHint({ status }: Told, { rpc }: CheckedRequest, key: string): string {
-  if (status === 403) return "Set the token, or the profile's headers.";
+  if (status === 403) return "Check the token, or the headers in the profile.";
   const what =
     rpc === undefined
       ? "path and its parameters"
       : status === 501
         ? "method, and `base` of rpc"
-        : "fields that its request names the run and the instance by";
-  return `Look up the ${what}. A gateway that has no such document is \`${key.split(".").at(-1)}: none\`.`;
+        : "request fields for the run and the instance";
+  return `Look up the ${what}. If the gateway has no such document, write \`${key.split(".").at(-1)}: none\`.`;
 }
 
 interface Answer {
@@ -516,7 +516,7 @@ function statusOf(
     findings.push({
       kind: "run_words",
       key: `${key}.words`,
-      message: `the status has the value ${JSON.stringify(shortText(word))}, which is none of its words (${Object.keys(words).join(", ")})`,
+      message: `the status has the value ${JSON.stringify(shortText(word))}, which is not in \`words\` (${Object.keys(words).join(", ")})`,
       hint: `Say what it means: \`words: { ${shortText(word)}: FINISHED }\`, or RUNNING, or FAILED.`,
     });
   }
@@ -545,10 +545,10 @@ function tellTime(
   once(findings, {
     kind: key.includes(".storage") ? "facts" : "time_unit",
     key,
-    message: `${pathText(path)} is ${shortText(text)}, which is no time between 1990 and 2100 in ${unitText(unit)}`,
+    message: `${pathText(path)} is ${shortText(text)}, which in ${unitText(unit)} is not a time between 1990 and 2100`,
     hint:
       likely === undefined
-        ? "It is no time in any unit: take another field."
+        ? "It is not a time in any unit: use another field."
         : `In ${unitText(likely)} it is ${formatTime(instantIn(text, likely)!).slice(0, 19)}Z: write \`unit: ${likely}\`.`,
   });
 }
@@ -580,7 +580,7 @@ function readFacts(
 ): CountedTable | undefined {
   const rows = scalarText(nodeAt(entry, document.rows));
   if (rows === undefined || !/^\d+$/.test(rows)) {
-    findings.push(missingIn(entry, document.rows, `${key}.rows`, `the entry of ${table}`, "number of rows"));
+    findings.push(missingIn(entry, document.rows, `${key}.rows`, `the entry for ${table}`, "number of rows"));
     return undefined;
   }
   const times: { first?: bigint | undefined; last?: bigint | undefined } = {};
@@ -597,12 +597,14 @@ function readFacts(
     findings.push({
       kind: "facts",
       key: `${key}.first`,
-      message: `of ${table}, the first row is after the last: ${formatTime(first)} and ${formatTime(last)}`,
+      message: `the first row of ${table}, ${formatTime(first)}, is later than the last, ${formatTime(last)}`,
       hint: "Swap `first` and `last`.",
     });
   }
   if (document.final !== undefined && !isTruth(nodeAt(entry, document.final))) {
-    findings.push(missingIn(entry, document.final, `${key}.final`, `the entry of ${table}`, "true or false"));
+    findings.push(
+      missingIn(entry, document.final, `${key}.final`, `the entry for ${table}`, "true or false"),
+    );
   }
   return { rows: BigInt(rows), first, last };
 }
@@ -626,13 +628,13 @@ function pagedList(
   const jobs =
     sent === undefined
       ? "Jobs"
-      : `\`archive\` sends it as \`${sent.name}\`; where the gateway does not heed that, jobs`;
+      : `\`archive\` sends it as \`${sent.name}\`. If the gateway ignores that, jobs`;
   return [
     {
       kind: "page_kind",
       key,
-      message: `${entries} ${agreeing(entries, "entry", "entries")} came, and ${seen}`,
-      hint: `${jobs} that take runs from this list end with 4: have all of it come at once, such as by \`parameters: { fixed: { limit: 1000 } }\` with the gateway's own name, or say \`whole: true\` where this is all.`,
+      message: `${entries} ${agreeing(entries, "entry", "entries")} received, but ${seen}`,
+      hint: `${jobs} that choose runs from this list end with 4. Request the whole list at once, for example with \`parameters: { fixed: { limit: 1000 } }\` and the gateway's name for limit; or, if nothing is missing, write \`whole: true\`.`,
     },
   ];
 }

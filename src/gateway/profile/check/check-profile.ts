@@ -33,7 +33,7 @@ interface Side {
 
 /**
  * Checks a profile against its gateway with a few small requests: what each path or method answers, where each column
- * comes from, whether the gateway obeys requests, and which proof each table can reach. Anything that the gateway does
+ * comes from, whether the gateway obeys requests, and which proof each table can reach. Whatever the gateway gets wrong
  * is a finding.
  */
 export async function checkProfile({
@@ -144,7 +144,7 @@ async function checkSide(
   return checks;
 }
 
-/** The first finished run; if none is known, the first that is known not to be growing, then any. */
+/** The first finished run; failing that, the first that is not growing; failing that, any. */
 function chosen(runs: readonly SeenRun[]): RunRef | undefined {
   const run =
     runs.find(({ status }) => status === "FINISHED") ??
@@ -158,10 +158,10 @@ function noRun(listed: boolean, { rest }: Profile): Finding {
   return {
     kind: "not_checked",
     key,
-    message: "no run is known, so that no table could be checked",
+    message: "no run was found, so no table was checked",
     hint: listed
       ? `Name a run as INSTANCE/RUN, or list runs under \`${key}.given\`.`
-      : "Correct what is said of the lists, or name a run as INSTANCE/RUN.",
+      : "Correct the entries for the lists, or name a run as INSTANCE/RUN.",
   };
 }
 

@@ -35,7 +35,7 @@ export const requestsOfTable = 12;
 
 export interface TableGround {
   readonly probe: TableProbe;
-  /** Runs to try if the chosen one has no rows, and to tell apart from it. */
+  /** Runs to try if the chosen one has no rows, and to compare with it. */
   readonly others: readonly RunRef[];
   readonly facts: FactFields | undefined;
   /** The gateway's counts of this table in the run; undefined if it has none. */
@@ -53,7 +53,7 @@ export async function checkTable(ground: TableGround): Promise<TableCheck> {
       kind: "no_answer",
       key: keyOf(probe, "path"),
       message: thrown.message,
-      hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
+      hint: thrown.hint ?? "Try again; the gateway's log may say why.",
     });
     return told(ground, undefined, [], []);
   }
@@ -93,21 +93,21 @@ async function looked(ground: TableGround): Promise<TableCheck> {
   }
   const rows = sample.rows;
   checkOrder(probe, rows);
-  await heed(probe, "the same again", "path", () => checkAgain(probe, rows));
+  await heed(probe, "repeated request", "path", () => checkAgain(probe, rows));
   await heed(probe, "the next page", "pages", () => checkPages(probe, sample));
   const isWhole = isAll(probe, sample);
   if (hasTimes(rows)) {
     if (probe.run === ground.probe.run) checkCounted(probe, rows, ground.counted);
     await heed(probe, "from and to", "parameters", () => checkBounds(probe, rows, isWhole));
-  } else tellUnchecked(probe, "from and to", "the rows' own times have to be right before");
+  } else tellUnchecked(probe, "from and to", "the times of the rows must be right first");
   await checkIds(probe, rows, nearest(others, probe.run));
   await checkFilters(probe);
   tellStrangers(probe);
-  // all rows that came, because another page may have what the first lacks
+  // all rows seen, because another page may have fields that the first lacks
   const plan = planRows(probe.table, probe.map, probe.run);
   const seen = [...probe.seen.values()];
   const { columns, unused, findings } = lookAtRows(plan, probe.map, seen, probe.key);
-  // not for a column that is already explained by its own values
+  // reasons that the findings above already explain are not repeated
   if (findings.every(({ kind }) => kind === "unused_field")) findings.push(...badRows(probe, plan, seen));
   return told(
     { ...ground, probe: { ...probe, findings: [...findings, ...probe.findings] } },
@@ -149,8 +149,8 @@ function checkCounted(
     findings.push({
       kind: "facts",
       key: `${documents}.rows`,
-      message: `the gateway counts ${countText(counted.rows, "row")} of ${table.name}, and ${rows.length} came at once`,
-      hint: "Take the field that counts the rows of the run, or look up the parameters for run and instance.",
+      message: `the gateway counts ${countText(counted.rows, "row")} of ${table.name}, but one answer had ${rows.length}`,
+      hint: "Use the field that counts the run's rows, or look up the parameters for run and instance.",
     });
   }
   const [side, end] =
@@ -165,8 +165,8 @@ function checkCounted(
   findings.push({
     kind: "facts",
     key: `${documents}.${side}`,
-    message: `the gateway says that the ${side} row of ${table.name} is of ${formatTime(end)}, and the one that came is of ${formatTime(ts)}`,
-    hint: `Take the field with the time of the ${side} row, and its unit; or ts_event is another field.`,
+    message: `the gateway gives ${formatTime(end)} for the ${side} row of ${table.name}, but that row has ${formatTime(ts)}`,
+    hint: `Use the field with the time of the ${side} row and the right unit, or correct ts_event.`,
   });
 }
 
@@ -178,12 +178,12 @@ function tellTooMany(probe: TableProbe, { told }: Page): void {
   findings.push({
     kind: "not_heeded",
     key: keyOf(probe, "largest_limit"),
-    message: `${limitName(route)}=${sampleLimit(route)} is answered with ${refusalText(told)}, and ${limitName(route)}=${fewRows} with rows`,
-    hint: "Look up the largest limit that the gateway takes, and write it as `largest_limit`.",
+    message: `${limitName(route)}=${sampleLimit(route)} failed: ${refusalText(told)}; ${limitName(route)}=${fewRows} returned rows`,
+    hint: "Look up the largest limit that the gateway accepts, and write it as `largest_limit`.",
   });
 }
 
-/** The run that is hardest to tell from this one: the same id in another instance, or the same instance. */
+/** The run most easily confused with this one: the same id in another instance, or the same instance. */
 function nearest(others: readonly RunRef[], run: RunRef): RunRef | undefined {
   const different = others.filter((one) => one.runId !== run.runId || one.instanceId !== run.instanceId);
   return (
@@ -226,7 +226,7 @@ function tellNoRows(probe: TableProbe, { told, fault }: Page): void {
     return;
   }
   const { status, text } = told;
-  const message = `${told.request} is answered with ${refusalText(told)}`;
+  const message = `${told.request} failed: ${refusalText(told)}`;
   if (route.rpc !== undefined) {
     // over RPC, not_found means the run; a missing method is unimplemented
     const at = status === 501 ? "path" : "parameters";
@@ -239,23 +239,26 @@ function tellNoRows(probe: TableProbe, { told, fault }: Page): void {
     kind: "no_answer",
     key: keyOf(probe, status === 404 || status === 405 ? "path" : "parameters"),
     message,
-    hint: `${hint} The answer begins ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
+    hint: `${hint} The answer begins with ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
   });
 }
 
 function rpcStatusHint(status: number): string {
   if (status === 404)
-    return "The gateway has no such run: look up which fields name the run and the instance.";
+    return "The gateway found no such run: look up which fields name the run and the instance.";
   if (status === 501) return "The gateway has no such method: look up its name, and `base` of rpc.";
-  return statusHint(status).replace("a parameter: look up their names", "the request: look up its fields");
+  return statusHint(status).replace(
+    "a parameter: look up names and formats",
+    "the request: look up its fields",
+  );
 }
 
 function statusHint(status: number): string {
-  if (status === 403) return "Set the token, or the profile's headers.";
+  if (status === 403) return "Check the token, or the headers in the profile.";
   if (status === 404 || status === 405)
-    return "The gateway has no such path, or no such run: look up the path, and what it calls the run.";
-  if (status >= 500) return "The gateway failed: its log may say why.";
-  return "The gateway does not like a parameter: look up their names and forms.";
+    return "The gateway knows no such path or no such run: look up the path and the parameters for the run.";
+  if (status >= 500) return "The gateway failed; its log may say why.";
+  return "The gateway rejected a parameter: look up names and formats.";
 }
 
 function tellNothing(probe: TableProbe, counted: bigint | undefined): void {
@@ -265,13 +268,13 @@ function tellNothing(probe: TableProbe, counted: bigint | undefined): void {
       ? {
           kind: "no_rows",
           key,
-          message: "no row came, so that nothing of this table could be checked",
-          hint: `Name a run that has ${table.name}, as INSTANCE/RUN; where the gateway keeps no such history, write \`${table.name}: none\`.`,
+          message: "there were no rows, so this table was not checked",
+          hint: `Name a run that has ${table.name}, as INSTANCE/RUN; if the gateway keeps no such history, write \`${table.name}: none\`.`,
         }
       : {
           kind: "no_rows",
           key: keyOf(probe, "parameters"),
-          message: `no row came, and the gateway counts ${countText(counted, "row")}`,
+          message: `there were no rows, but the gateway counts ${countText(counted, "row")}`,
           hint: "Look up the names of the parameters for the run and the instance.",
         },
   );
@@ -286,8 +289,8 @@ function badRows({ key, table }: TableProbe, plan: RowPlan, rows: readonly JsonO
   return [...reasons].slice(0, 3).map(([reason, count]) => ({
     kind: "bad_row",
     key: `${key}.columns`,
-    message: `${count} of ${countText(rows.length, "row")} cannot be made a row of ${table.name}: ${reason}`,
-    hint: "Correct what the profile says of the column, or of its fields.",
+    message: `${count} of ${countText(rows.length, "row")} cannot be read as rows of ${table.name}: ${reason}`,
+    hint: "Correct the profile's entry for the column, or for its fields.",
   }));
 }
 
@@ -297,29 +300,29 @@ function tellStrangers({ findings, key, strangers }: TableProbe): void {
     findings.push({
       kind: "other_run",
       key: `${key}.columns.${column}`,
-      message: `a row has ${JSON.stringify(shortText(value))} there, and ${JSON.stringify(asked)} was asked for`,
-      hint: "Either the gateway sends rows of others, and a parameter has another name; or another field says it.",
+      message: `a row has ${JSON.stringify(shortText(value))}, but ${JSON.stringify(asked)} was requested`,
+      hint: "Either this is the wrong field, or a parameter is misnamed and the gateway sends other rows.",
     });
   }
 }
 
-/** Checks that rows come in the profile's order, and that row numbers are row numbers. */
+/** Checks that rows come in the profile's order, and that seq really numbers rows. */
 function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
   const { route, map, findings, key } = probe;
   const seen = orderOf(rows);
-  if (seen === undefined) tellUnchecked(probe, "order", "all rows seen have the same time, or none");
+  if (seen === undefined) tellUnchecked(probe, "order", "all rows seen have the same time, or no time");
   else if (seen === route.order || route.order === "none")
     tellHeed(probe, "order", `rows come ${orderText(seen)}`);
   else {
-    tellHeed(probe, "order", `rows come ${orderText(seen)}, and the profile says ${route.order}`, {
+    tellHeed(probe, "order", `rows come ${orderText(seen)}, but the profile says ${route.order}`, {
       kind: "order",
       at: "order",
       hint:
         route.rpc !== undefined
-          ? "Rows over RPC have to come in the order of their time: look for a field of the request that asks for it, and name it under `parameters.fixed`; or ts_event is another field."
+          ? "Rows over RPC must come in the order of their time. Look for a request field that sets the order, and put it under `parameters.fixed`; or correct ts_event."
           : seen === "none"
-            ? "If ts_event is taken from the right field, write `order: none`."
-            : `Write \`order: ${seen}\`, or look up the parameter that says the order.`,
+            ? "If ts_event comes from the right field, write `order: none`."
+            : `Write \`order: ${seen}\`, or look up the parameter that sets the order.`,
     });
   }
   const source = map.columns.seq;
@@ -329,8 +332,8 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
     findings.push({
       kind: "order",
       key: `${key}.columns.seq`,
-      message: "rows of one time do not come in the order of this field",
-      hint: "Take the field that the gateway sorts by; where there is none, write `seq: derived`.",
+      message: "rows with the same time are not in the order of this field",
+      hint: "Use the field that the gateway sorts by; if there is none, write `seq: derived`.",
     });
   }
   const twice = seqs.find((seq, at) => seqs.indexOf(seq) !== at);
@@ -338,12 +341,12 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
   findings.push({
     kind: "same_seq",
     key: `${key}.columns.seq`,
-    message: `two rows have ${shortText(twice)}, and seq numbers the rows of a table`,
-    hint: "Take another field; where the gateway numbers no rows, write `seq: derived`.",
+    message: `two rows have ${shortText(twice)}, but seq must be unique in a table`,
+    hint: "Use another field; if the gateway does not number rows, write `seq: derived`.",
   });
 }
 
-/** Whether rows of one time are in the order of their numbers; true without numbers or an order. */
+/** Whether rows with the same time are in the order of their numbers; true without numbers or an order. */
 function isBySeq(
   rows: readonly SampleRow[],
   path: readonly string[],
@@ -359,12 +362,12 @@ function isBySeq(
 }
 
 function orderText(order: "ascending" | "descending" | "none"): string {
-  return order === "none" ? "in no order of time" : `${order} by time`;
+  return order === "none" ? "in no order" : `in ${order} order of time`;
 }
 
 /** Checks that the same request returns the same rows. */
 async function checkAgain(probe: TableProbe, rows: readonly SampleRow[]): Promise<void> {
-  const what = "the same again";
+  const what = "repeated request";
   const again = await askRows(probe, {});
   const isSame =
     rows.length === again.rows.length &&
@@ -375,10 +378,10 @@ async function checkAgain(probe: TableProbe, rows: readonly SampleRow[]): Promis
   }
   const gone = missingFrom(settled(rows), again.rows).length;
   if (gone > 0) {
-    tellHeed(probe, what, `${countText(gone, "row")} of ${rows.length} did not come again`, {
+    tellHeed(probe, what, `${countText(gone, "row")} of ${rows.length} were missing`, {
       kind: "unsteady",
       at: "path",
-      hint: "The gateway answers the same question differently: check a run that is finished; if it is, ask its operator.",
+      hint: "The gateway answers the same request differently. Check a finished run; if this one is finished, ask the operator.",
     });
     return;
   }
@@ -386,7 +389,12 @@ async function checkAgain(probe: TableProbe, rows: readonly SampleRow[]): Promis
   const wrong = {
     kind: "unsteady",
     at: "ties",
-    hint: "With `ties: arrival` the second pass has to bring the same order: write `ties: bytes`.",
+    hint: "`ties: arrival` needs the same order each time: write `ties: bytes`.",
   } as const;
-  tellHeed(probe, what, "the same rows, those of one time in another order", isOrdered ? wrong : undefined);
+  tellHeed(
+    probe,
+    what,
+    "the same rows, but rows with the same time in another order",
+    isOrdered ? wrong : undefined,
+  );
 }

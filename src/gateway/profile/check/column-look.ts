@@ -14,7 +14,7 @@ import { isLikelyTime, likelyUnit } from "./times.ts";
 
 type FieldSource = Extract<ColumnSource, { readonly kind: "field" }>;
 
-/** What sample rows say about a table's map. */
+/** What sample rows show about a table's map. */
 export interface MapLook {
   readonly columns: readonly ColumnCheck[];
   readonly unused: readonly UnusedField[];
@@ -103,7 +103,7 @@ export function sourceText(source: ColumnSource): string {
   switch (source.kind) {
     case "field": {
       const unit = source.unit === undefined || source.unit === "ns" ? "" : `, ${source.unit}`;
-      return `${pathText(source.path)}${unit}${source.words === undefined ? "" : ", by words"}`;
+      return `${pathText(source.path)}${unit}${source.words === undefined ? "" : ", with words"}`;
     }
     case "constant":
       return `always ${JSON.stringify(source.text)}`;
@@ -123,7 +123,7 @@ function isEmpty(node: JsonNode, { kind }: Column): boolean {
   return kind !== "string" && kind !== "exact" && kind !== "double" && /^"?0"?$/.test(node.text);
 }
 
-/** The first value of each field, and in how many rows it occurs. */
+/** The first value of each field, by its path. */
 type Leaves = ReadonlyMap<string, { readonly path: readonly string[]; readonly node: JsonNode }>;
 
 function leafValues(rows: readonly JsonObject[]): Leaves {
@@ -159,7 +159,7 @@ function unusedFields(map: RowMap, leaves: Leaves, columns: readonly Column[]): 
 }
 
 /**
- * The name that was probably meant: the same except for case and punctuation, a near one, or one with a common word.
+ * The name that was probably meant: equal but for case and punctuation, similar, or with a word in common.
  */
 export function likeliest(name: string, names: readonly string[]): string | undefined {
   const plain = plainName(name);
@@ -171,7 +171,7 @@ export function likeliest(name: string, names: readonly string[]): string | unde
   return names.find((one) => wordsIn(one).some((word) => word.length >= 3 && words.includes(word)));
 }
 
-/** A name without differences of writing style. */
+/** A name in lower case, without separators. */
 export function plainName(name: string): string {
   return name.replace(/[^A-Za-z0-9]/g, "").toLowerCase();
 }
@@ -183,7 +183,7 @@ function wordsIn(name: string): string[] {
     .split(/[^a-z0-9]+/);
 }
 
-/** A column that the profile leaves empty or fixes, although a field has its name. */
+/** Reports a column that is absent or constant in the profile although a field has its name. */
 function unusedFor(
   column: string,
   source: ColumnSource,
@@ -196,8 +196,8 @@ function unusedFor(
     {
       kind: "unused_field",
       key,
-      message: `the column is ${sourceText(source)} in the profile, and rows have a field ${field.field} (${field.raw})`,
-      hint: `Take it: \`${column}: ${field.field}\`. If it means something else, drop it: \`dropped: [{ from: ${field.field}, lossy: true }]\`.`,
+      message: `the column is ${sourceText(source)} in the profile, but rows have a field ${field.field} (${field.raw})`,
+      hint: `Use it: \`${column}: ${field.field}\`. If it means something else, drop it: \`dropped: [{ from: ${field.field}, lossy: true }]\`.`,
     },
   ];
 }
@@ -222,13 +222,13 @@ function faultsOf(
     findings.push({
       kind: "missing_field",
       key,
-      message: `there is no field ${pathText(source.path)} in ${missing === nodes.length ? "any row" : `${missing} of ${countText(nodes.length, "row")}`}`,
+      message: `${missing === nodes.length ? "no row has" : `${missing} of ${countText(nodes.length, "row")} lack`} the field ${pathText(source.path)}`,
       hint:
         group !== undefined
           ? `Did you mean ${group}?`
           : missing === nodes.length
-            ? `${free.length === 0 ? "The rows have no field that no column takes" : `No column takes ${shortText(free.join(", "), 300)}`}. A column that the gateway does not have is \`${column.name}: absent\`.`
-            : "If the gateway leaves it out where it is empty, say so: `optional: true`.",
+            ? `${free.length === 0 ? "Columns use all fields of the rows" : `Unused fields: ${shortText(free.join(", "), 300)}`}. If the gateway does not have this column, write \`${column.name}: absent\`.`
+            : "If the gateway omits empty values, write `optional: true`.",
     });
   } else if (missing === nodes.length && meant !== undefined) {
     findings.push({
@@ -244,14 +244,14 @@ function faultsOf(
     const fault = faultOf(planned, source, map, node) ?? foreignWord(column, source, node, key);
     if (fault === undefined || said.has(`${fault.kind} ${fault.about}`)) continue;
     said.add(`${fault.kind} ${fault.about}`);
-    // the many odd values of a column say no more than three do
+    // three examples are enough
     if (said.size > 3) break;
     findings.push({ kind: fault.kind, key, message: fault.message, hint: fault.hint });
   }
   return findings;
 }
 
-/** Columns on whose words figures depend, and these words. */
+/** Columns whose words affect computed figures, and these words. */
 const ownWords: Readonly<Record<string, readonly string[]>> = {
   side: ["BUY", "SELL"],
   "order_book.side": ["BID", "ASK"],
@@ -260,7 +260,7 @@ const ownWords: Readonly<Record<string, readonly string[]>> = {
 
 const orderSteps = ["SUBMITTED", "ACCEPTED", "REJECTED", "PARTIALLY_FILLED", "FILLED", "CANCELED", "EXPIRED"];
 
-/** Columns that may have other words than these, but none of these in another spelling. */
+/** Columns that may have other words too, but not these in another spelling. */
 const spellings: Readonly<Record<string, readonly string[]>> = {
   "orders.kind": [...orderSteps, "CANCEL_REQUESTED"],
   "orders.status": [...orderSteps, "PENDING_CANCEL"],
@@ -269,13 +269,13 @@ const spellings: Readonly<Record<string, readonly string[]>> = {
   "events.severity": ["DEBUG", "INFO", "WARNING", "ERROR"],
 };
 
-/** The word of which a value is another spelling: `limit`, `Cancelled`, `stop-limit`. */
+/** The word that a value is another spelling of: `limit`, `Cancelled`, `stop-limit`. */
 function otherSpelling(words: readonly string[], value: string): string | undefined {
   const plain = (text: string) => text.toUpperCase().replaceAll(/[-_ ]/g, "").replace("CANCELL", "CANCEL");
   return words.includes(value) ? undefined : words.find((word) => plain(word) === plain(value));
 }
 
-/** A value that fits the column but that no reader of the archive knows. */
+/** Reports a value that fits the column but that no reader of the archive would understand. */
 function foreignWord(
   { name }: Column,
   { path, words }: FieldSource,
@@ -290,8 +290,8 @@ function foreignWord(
     const shown = shortText(node.text);
     return {
       kind: "unknown_word",
-      message: `${pathText(path)} has the value ${shown}, and the word for it is ${meant}`,
-      hint: `Say so: \`words: { ${shown}: ${meant} }\`.`,
+      message: `${pathText(path)} has the value ${shown}, which runvault calls ${meant}`,
+      hint: `Write \`words: { ${shown}: ${meant} }\`.`,
       about: becomes,
     };
   }
@@ -302,8 +302,8 @@ function foreignWord(
   const shown = shortText(node.text);
   return {
     kind: "unknown_word",
-    message: `${pathText(path)} has the value ${shown}${becomes === node.value ? "" : `, by words ${shortText(JSON.stringify(becomes))}`}, and ${name} is ${own}`,
-    hint: `Say which it is: \`words: { ${shown}: ${known[0]} }\` or \`words: { ${shown}: ${known[1]} }\`.`,
+    message: `${pathText(path)} has the value ${shown}${becomes === node.value ? "" : `, which \`words\` makes ${shortText(JSON.stringify(becomes))}`}, but ${name} must be ${own}`,
+    hint: `Write \`words: { ${shown}: ${known[0]} }\` or \`words: { ${shown}: ${known[1]} }\`.`,
     about: becomes,
   };
 }
@@ -329,12 +329,12 @@ function faultOf(
   return {
     kind: "wrong_value",
     message: refused,
-    hint: "Correct what the profile says of the column.",
+    hint: "Correct the profile's entry for the column.",
     about: "",
   };
 }
 
-/** The same, explained for the author of a profile; undefined if nothing more is known. */
+/** The same in terms of the profile; undefined if there is nothing to add. */
 function explained(column: Column, source: FieldSource, map: RowMap, node: JsonNode): ValueFault | undefined {
   const field = pathText(source.path);
   const shown = shortText(node.text);
@@ -350,7 +350,7 @@ function explained(column: Column, source: FieldSource, map: RowMap, node: JsonN
       "wrong_value",
       `${field} holds ${node.kind === "object" ? "an object" : "an array"}: ${shown}`,
       inside === undefined
-        ? "A column takes single values."
+        ? "A column needs a single value."
         : `Name the field in it, such as ${pathText([...source.path, ...inside[0]])}.`,
     );
   }
@@ -359,10 +359,10 @@ function explained(column: Column, source: FieldSource, map: RowMap, node: JsonN
     if (mayBe || source.optional === true) return undefined;
     return wrong(
       "null_value",
-      `${field} is null, and a column of kind ${column.kind} cannot be empty`,
+      `${field} is null, but a column of kind ${column.kind} cannot be empty`,
       column.name === "ts_event" || column.name === "seq"
-        ? "Take another field: each row needs this one."
-        : "If null is 0 there, say `optional: true`.",
+        ? "Use another field: every row needs a value here."
+        : "If null means 0, write `optional: true`.",
     );
   }
   if (source.words !== undefined) {
@@ -375,10 +375,10 @@ function explained(column: Column, source: FieldSource, map: RowMap, node: JsonN
     const isQuoted = source.words.some(({ wire }) => typeof wire === "string" && wire === node.text);
     return wrong(
       "unknown_word",
-      `${field} has the value ${shown}, which is none of its words (${known.join(", ")})`,
+      `${field} has the value ${shown}, which is not in \`words\` (${known.join(", ")})`,
       isQuoted
-        ? `Write ${shown} without quotes in \`words\`: with them it is a text, and the gateway sends none.`
-        : `Say what it means in the column: \`words: { ${shown}: … }\`.`,
+        ? `Write ${shown} without quotes in \`words\`: the gateway does not send it as text.`
+        : `Say what it means: \`words: { ${shown}: … }\`.`,
       shown,
     );
   }
@@ -387,21 +387,21 @@ function explained(column: Column, source: FieldSource, map: RowMap, node: JsonN
       if (node.kind === "string") return undefined;
       return wrong(
         "wrong_value",
-        `${field} is ${node.kind === "boolean" ? "true or false" : "a number"} (${shown}), and the column holds text`,
-        `Say what each value means: \`words: { ${shown}: … }\`; or take another field.`,
+        `${field} is ${node.kind === "boolean" ? "true or false" : "a number"} (${shown}), but the column holds text`,
+        `Say what each value means: \`words: { ${shown}: … }\`; or use another field.`,
       );
     case "exact":
       return exactFault(field, map, node, shown, wrong);
     case "double":
       if (isDouble(node)) return undefined;
-      return wrong("wrong_value", `${field} is no number: ${shown}`, "Take another field.");
+      return wrong("wrong_value", `${field} is not a number: ${shown}`, "Use another field.");
     case "timestamp":
       return timeFault(field, source.unit ?? "ns", node, shown, wrong);
     default: {
       const text = node.kind === "string" ? node.value : node.text;
       const whole = node.kind === "boolean" ? undefined : instantIn(text, "ns");
       if (whole !== undefined && !/^-?\d*\.\d*[1-9]/.test(text)) return undefined;
-      return wrong("wrong_value", `${field} is no whole number: ${shown}`, "Take another field.");
+      return wrong("wrong_value", `${field} is not a whole number: ${shown}`, "Use another field.");
     }
   }
 }
@@ -419,17 +419,17 @@ function exactFault(
 ): ValueFault | undefined {
   if (node.kind === "string") {
     if (node.value === "" || decimal.test(node.value)) return undefined;
-    return wrong("wrong_value", `${field} is no number: ${shown}`, "Take another field.");
+    return wrong("wrong_value", `${field} is not a number: ${shown}`, "Use another field.");
   }
   if (node.kind === "number" && /\d/.test(node.text)) {
     if (map.numbers === "exact") return undefined;
     return wrong(
       "bare_number",
       `${field} is a bare number (${shown}), not text`,
-      "If the gateway writes such numbers exactly, say `numbers: exact`; what it rounded nobody can find.",
+      "If the gateway writes such numbers exactly, write `numbers: exact`. Rounding by the gateway cannot be detected.",
     );
   }
-  return wrong("wrong_value", `${field} is no exact number: ${shown}`, "Take another field.");
+  return wrong("wrong_value", `${field} is not an exact number: ${shown}`, "Use another field.");
 }
 
 function isDouble(node: JsonNode): boolean {
@@ -449,12 +449,15 @@ function timeFault(
   if (text === "" || (ns === 0n && unit !== "rfc3339") || (ns !== undefined && isLikelyTime(ns)))
     return undefined;
   const likely = likelyUnit(text);
-  const inUnit = ns === undefined ? `no time in ${unitText(unit)}` : `${yearText(ns)} in ${unitText(unit)}`;
+  const inUnit =
+    ns === undefined
+      ? `not a time in ${unitText(unit)}`
+      : `in ${unitText(unit)}, ${yearText(ns)}, not between 1990 and 2100`;
   return wrong(
     "time_unit",
-    `${field} is ${shown}: ${inUnit}, which is not between 1990 and 2100`,
+    `${field} is ${shown}: ${inUnit}`,
     likely === undefined
-      ? `It is no time in any unit (${timeUnits.join(", ")}): take another field.`
+      ? `It is not a time in any unit (${timeUnits.join(", ")}): use another field.`
       : `In ${unitText(likely)} it is ${formatTime(instantIn(text, likely)!).slice(0, 19)}Z: write \`unit: ${likely}\`.`,
   );
 }

@@ -7,7 +7,7 @@ import { checkFineRows, checkStep } from "./heed-step.ts";
 import { missingFrom, type SampleRow, settled } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
 
-/** A bound as sent, and the instants that it may mean: with a coarse unit there are many. */
+/** A bound as sent, and the first and last instant that it covers: with a coarse unit they differ. */
 interface Bound {
   readonly text: string;
   readonly low: Nanoseconds;
@@ -17,7 +17,7 @@ interface Bound {
 /** The result of an answer to a bound. */
 type Outcome = "ok" | "leaks" | "nothing" | "edge" | "loses" | "refused";
 
-/** Requests rows from a time, to a time, and between two. */
+/** Requests rows from one time, to another, and between the two. */
 export async function checkBounds(
   probe: TableProbe,
   sample: readonly SampleRow[],
@@ -28,7 +28,7 @@ export async function checkBounds(
     return tellUnchecked(
       probe,
       "from and to",
-      "the profile names no bounds: the table comes whole each time",
+      "the profile names no bounds: the whole table is fetched each time",
     );
   }
   const times = [...new Set(sample.flatMap(({ ts }) => (ts === undefined ? [] : [ts])))].sort((a, b) =>
@@ -38,7 +38,7 @@ export async function checkBounds(
     return tellUnchecked(
       probe,
       "from and to",
-      times.length === 0 ? "no row seen has a time" : "all rows seen have the same time",
+      times.length === 0 ? "no row has a time" : "all rows have the same time",
     );
   }
   const bound = boundNear(times, 0.5, probe);
@@ -49,7 +49,7 @@ export async function checkBounds(
     outcomes[side] = judge(probe, side, bound, sample, page, isWhole);
   }
   tellOutcomes(probe, bound, outcomes);
-  // in rows without an order, a row within bounds need not be among the first
+  // without an order, a row within the bounds need not be among the first
   const mayJudge = probe.route.order !== "none" || isWhole;
   if (mayJudge && Object.values(outcomes).every(({ outcome }) => outcome === "ok")) {
     await checkStep(probe, bound.low, sample);
@@ -61,7 +61,7 @@ export async function checkBounds(
   }
 }
 
-/** A bound at a row's time, if possible one that the unit can express exactly. */
+/** A bound at a row's time, exact in the unit if possible. */
 function boundNear(times: readonly Nanoseconds[], part: number, probe: TableProbe): Bound {
   const { route } = probe;
   const unit = stepOf(route.times);
@@ -84,7 +84,7 @@ function distance(times: readonly Nanoseconds[], time: Nanoseconds, place: numbe
 interface Told {
   readonly outcome: Outcome;
   readonly told: string;
-  /** Whether rows came, none of them from the requested side. */
+  /** Whether all rows received are from the wrong side. */
   readonly isOpposite?: boolean;
 }
 
@@ -97,7 +97,7 @@ function judge(
   isWhole: boolean,
 ): Told {
   const asked = `${route.parameters[side]}=${text}`;
-  if (!isGiven(page)) return { outcome: "refused", told: `${asked} is answered with ${statusOf(page)}` };
+  if (!isGiven(page)) return { outcome: "refused", told: `${asked} failed: ${statusOf(page)}` };
   const isOutside = ({ ts }: SampleRow) => ts !== undefined && (side === "from" ? ts < low : ts > high);
   const isInside = ({ ts }: SampleRow) => ts !== undefined && (side === "from" ? ts > high : ts < low);
   const leaked = page.rows.filter(isOutside);
@@ -106,7 +106,7 @@ function judge(
     return {
       outcome: "leaks",
       isOpposite: !page.rows.some(isInside),
-      told: `${asked} brought ${countText(leaked.length, "row")} from ${where} it, such as one of ${formatTime(leaked[0]!.ts!)}`,
+      told: `${asked} returned ${countText(leaked.length, "row")} from ${where} that time, for example from ${formatTime(leaked[0]!.ts!)}`,
     };
   }
   // without an order, the first rows of two answers may differ
@@ -115,14 +115,14 @@ function judge(
   if (page.rows.length === 0 && within.length > 0) {
     return {
       outcome: "nothing",
-      told: `${asked} brought no row, and ${within.length} seen before lie there`,
+      told: `${asked} returned no rows, but ${within.length} of the first answer lie there`,
     };
   }
   const lost = mayJudge ? missingFrom(within, page.rows) : [];
   if (lost.length > 0) {
     return {
       outcome: "loses",
-      told: `${asked} lacks ${countText(lost.length, "row")} seen before, such as one of ${formatTime(lost[0]!.ts!)}`,
+      told: `${asked} lacks ${countText(lost.length, "row")} of the first answer, for example from ${formatTime(lost[0]!.ts!)}`,
     };
   }
   const edge = sample.filter(({ ts }) => ts === low);
@@ -130,21 +130,19 @@ function judge(
   if (edge.length === 0 || !mayJudge) {
     return {
       outcome: "ok",
-      told: `${asked} brought ${countText(page.rows.length, "row")}, none from outside${
-        edge.length === 0
-          ? `; no row seen shows whether one of exactly that time is ${route.times[side]}`
-          : ""
+      told: `${asked} returned ${countText(page.rows.length, "row")}, none outside${
+        edge.length === 0 ? `; no row shows whether the bound is ${route.times[side]}` : ""
       }`,
     };
   }
   const absent = missingFrom(edge, page.rows).length;
   const isIn = absent === 0;
   if (absent > 0 && absent < edge.length) {
-    return { outcome: "loses", told: `${asked} brought only some of the rows of exactly that time` };
+    return { outcome: "loses", told: `${asked} returned only some of the rows with exactly that time` };
   }
   return isIn === isInclusive
-    ? { outcome: "ok", told: `${asked} ${isIn ? "has" : "leaves out"} the rows of exactly that time` }
-    : { outcome: "edge", told: `${asked} ${isIn ? "has" : "leaves out"} the rows of exactly that time` };
+    ? { outcome: "ok", told: `${asked} ${isIn ? "includes" : "excludes"} rows with exactly that time` }
+    : { outcome: "edge", told: `${asked} ${isIn ? "includes" : "excludes"} rows with exactly that time` };
 }
 
 function statusOf({ told, fault }: Page): string {
@@ -158,28 +156,28 @@ function tellOutcomes(
 ): void {
   const { route } = probe;
   const unit = unitText(route.times.unit);
-  // a number that is too small lies before all rows, one that is too large after them
+  // read in a finer unit, the number lies before all rows; in a coarser one, after them
   const isSmall = from?.outcome === "leaks" && to?.outcome === "nothing";
   const isLarge = from?.outcome === "nothing" && to?.outcome === "leaks";
   if (isSmall || isLarge) {
     tellHeed(
       probe,
       "from and to",
-      `${from.told}; ${to.told}: the gateway takes ${bound.text} for another time`,
+      `${from.told}; ${to.told}: the gateway reads ${bound.text} as another time`,
       {
         kind: "bounds_unit",
         at: "times.unit",
-        hint: `Bounds are sent in ${unit}, and the gateway reads a ${isSmall ? "finer" : "coarser"} unit: set \`times: { unit: … }\`.`,
+        hint: `Bounds are sent in ${unit}, but the gateway expects a ${isSmall ? "finer" : "coarser"} unit: set \`times: { unit: … }\`.`,
       },
     );
     return;
   }
   if (from?.isOpposite === true && to?.isOpposite === true) {
     const { parameters } = route;
-    tellHeed(probe, "from and to", `${from.told}; ${to.told}: each is taken for the other`, {
+    tellHeed(probe, "from and to", `${from.told}; ${to.told}: the two are swapped`, {
       kind: "bounds",
       at: "parameters.from",
-      hint: `Swap the two: \`from: ${parameters.to}\` and \`to: ${parameters.from}\`.`,
+      hint: `Swap them: \`from: ${parameters.to}\` and \`to: ${parameters.from}\`.`,
     });
     return;
   }
@@ -195,12 +193,12 @@ function tellOutcomes(
       leaks: {
         kind: "not_heeded" as const,
         at: `parameters.${side}`,
-        hint: `The gateway seems to ignore \`${name}\`, or to read it in another unit than ${unit}: look up the parameter's name and unit.`,
+        hint: `The gateway seems to ignore \`${name}\`, or to expect a unit other than ${unit}: look up the parameter's name and unit.`,
       },
       nothing: {
         kind: "bounds_unit" as const,
         at: "times.unit",
-        hint: `The gateway may read \`${name}\` in another unit than ${unit}: look it up, and set \`times: { unit: … }\`.`,
+        hint: `The gateway may expect \`${name}\` in a unit other than ${unit}: look it up, and set \`times: { unit: … }\`.`,
       },
       edge: {
         kind: "bounds" as const,
@@ -210,19 +208,19 @@ function tellOutcomes(
       loses: {
         kind: "bounds" as const,
         at: `parameters.${side}`,
-        hint: "The same rows should come by another bound; if the run is still going on, check a finished one.",
+        hint: "The same rows should come with any bounds around them; if the run is still going on, check a finished one.",
       },
       refused: {
         kind: "not_heeded" as const,
         at: `parameters.${side}`,
-        hint: `The gateway does not like this bound: look up its unit and form (\`times: { unit: … }\`${route.times.unit === "rfc3339" && route.times.step === undefined ? "; `unit: { rfc3339: ms }` sends three decimals" : ""}).`,
+        hint: `The gateway rejected this bound: look up its unit and format (\`times: { unit: … }\`${route.times.unit === "rfc3339" && route.times.step === undefined ? "; `unit: { rfc3339: ms }` sends three decimals" : ""}).`,
       },
     };
     tellHeed(probe, side, one.told, wrongs[one.outcome]);
   }
 }
 
-/** A window requested with the profile's largest limit, few rows whatever the limit. */
+/** Requests a window with the profile's largest limit; it has few rows whatever the limit. */
 async function checkWindow(
   probe: TableProbe,
   sample: readonly SampleRow[],
@@ -236,13 +234,13 @@ async function checkWindow(
     to: end.text,
     ...(route.largestLimit === undefined ? {} : { limit: route.largestLimit }),
   });
-  const what = "a window";
+  const what = "both bounds";
   const limit = route.largestLimit === undefined ? "" : ` with the largest limit, ${route.largestLimit},`;
   if (!isGiven(page)) {
-    return tellHeed(probe, what, `from and to together${limit} are answered with ${statusOf(page)}`, {
+    return tellHeed(probe, what, `from and to together${limit} failed: ${statusOf(page)}`, {
       kind: "not_heeded",
       at: route.largestLimit === undefined ? "parameters" : "largest_limit",
-      hint: "The gateway has to take both bounds at once, and the largest limit that the profile names.",
+      hint: "The gateway must accept both bounds at once, and the profile's largest limit.",
     });
   }
   const outside = page.rows.filter(({ ts }) => ts !== undefined && (ts < begin.low || ts > end.high));
@@ -250,26 +248,31 @@ async function checkWindow(
     return tellHeed(
       probe,
       what,
-      `from and to together brought ${countText(outside.length, "row")} from outside`,
+      `from and to together returned ${countText(outside.length, "row")} outside`,
       {
         kind: "not_heeded",
         at: "parameters",
-        hint: "The gateway heeds one of the bounds where both are given: look up how it takes both.",
+        hint: "The gateway obeys only one of the bounds if both are sent: look up how to send both.",
       },
     );
   }
   const inside = sample.filter(({ ts }) => ts !== undefined && ts > begin.high && ts < end.low);
   const lost = route.order !== "none" || isWhole ? missingFrom(inside, page.rows).length : 0;
   if (lost > 0) {
-    return tellHeed(probe, what, `from and to together${limit} lack ${countText(lost, "row")} seen before`, {
-      kind: "bounds",
-      at: "parameters",
-      hint: "The same rows should come by other bounds; if the run is still going on, check a finished one.",
-    });
+    return tellHeed(
+      probe,
+      what,
+      `from and to together${limit} lack ${countText(lost, "row")} of the first answer`,
+      {
+        kind: "bounds",
+        at: "parameters",
+        hint: "The same rows should come with any bounds around them; if the run is still going on, check a finished one.",
+      },
+    );
   }
   tellHeed(
     probe,
     what,
-    `from and to together${limit} brought ${countText(page.rows.length, "row")}, none from outside`,
+    `from and to together${limit} returned ${countText(page.rows.length, "row")}, none outside`,
   );
 }

@@ -14,7 +14,7 @@ import {
   tellUnchecked,
 } from "./table-rows.ts";
 
-/** Requests a missing run, a missing instance, and another run. */
+/** Requests an unknown run, an unknown instance, and another run. */
 export async function checkIds(
   probe: TableProbe,
   sample: readonly SampleRow[],
@@ -24,28 +24,28 @@ export async function checkIds(
   const { run, instance } = route.parameters;
   const takesRun = run !== undefined || route.path.includes("{run}");
   const takesInstance = instance !== undefined || route.path.includes("{instance}");
-  await heed(probe, "a run that is not there", "parameters.run", async () => {
+  await heed(probe, "unknown run", "parameters.run", async () => {
     const page = await askRows(probe, { run: nobody });
     const name = takesRun ? `\`${run ?? "{run}"}\`` : "no parameter";
-    tellNobody(probe, "a run that is not there", page, "parameters.run", {
+    tellNobody(probe, "unknown run", page, "parameters.run", {
       hint: takesRun
-        ? `The gateway ignores ${name}: look up the name of the parameter that says the run. As it is, every run would get the rows of all.`
-        : "The profile sends no run id: name its parameter under `parameters`, or put {run} into the path.",
+        ? `The gateway ignores ${name}: look up the name of the parameter for the run. Otherwise every run would get the rows of all runs.`
+        : "The profile does not send the run: name its parameter under `parameters`, or put {run} into the path.",
     });
   });
   if (takesInstance) {
     const names = map.columns.instance_id?.kind === "field";
-    await heed(probe, "an instance that is not there", "parameters.instance", async () => {
+    await heed(probe, "unknown instance", "parameters.instance", async () => {
       const page = await askRows(probe, { instance: nobody });
       if (isGiven(page) && page.rows.length > 0 && names) {
         return tellHeed(
           probe,
-          "an instance that is not there",
-          `brought ${countText(page.rows.length, "row")}, which name their own instance: the run's id is enough`,
+          "unknown instance",
+          `returned ${countText(page.rows.length, "row")} that name their real instance: the run's id is enough`,
         );
       }
-      tellNobody(probe, "an instance that is not there", page, "parameters.instance", {
-        hint: `The gateway ignores \`${instance ?? "{instance}"}\`, and rows do not name their instance: look up the parameter's name. If run ids are unique over all instances, leave the parameter out.`,
+      tellNobody(probe, "unknown instance", page, "parameters.instance", {
+        hint: `The gateway ignores \`${instance ?? "{instance}"}\`, and rows do not name their instance: look up the parameter's name. If run ids are unique across instances, remove the parameter.`,
       });
     });
   }
@@ -61,9 +61,9 @@ function tellNobody(
 ): void {
   const { told, rows } = page;
   if (isGiven(page) && rows.length > 0) {
-    tellHeed(probe, what, `brought ${countText(rows.length, "row")}`, { kind: "not_filtered", at, hint });
-  } else if (told.status >= 500) tellUnchecked(probe, what, `the gateway answers with ${refusalText(told)}`);
-  else tellHeed(probe, what, isGiven(page) ? "brought no rows" : `is answered with ${refusalText(told)}`);
+    tellHeed(probe, what, `returned ${countText(rows.length, "row")}`, { kind: "not_filtered", at, hint });
+  } else if (told.status >= 500) tellUnchecked(probe, what, `the gateway answered with ${refusalText(told)}`);
+  else tellHeed(probe, what, isGiven(page) ? "returned no rows" : `answered with ${refusalText(told)}`);
 }
 
 async function checkOther(
@@ -76,8 +76,7 @@ async function checkOther(
   await heed(probe, what, "parameters.run", async () => {
     const page = await askRows(probe, { run: other.runId, instance: other.instanceId });
     const name = `${other.instanceId}/${other.runId}`;
-    if (!isGiven(page))
-      return tellUnchecked(probe, what, `${name} is answered with ${refusalText(page.told)}`);
+    if (!isGiven(page)) return tellUnchecked(probe, what, `${name} failed: ${refusalText(page.told)}`);
     if (page.rows.length === 0) return tellUnchecked(probe, what, `${name} has no rows of this table`);
     const own = new Set(sample.map(({ node }) => node.text));
     const same = page.rows.filter(({ node }) => own.has(node.text)).length;
@@ -85,19 +84,19 @@ async function checkOther(
       return tellHeed(
         probe,
         what,
-        `${name} brought ${same === page.rows.length ? "the same rows" : `${same} of the same rows`}`,
+        `${name} returned ${same === page.rows.length ? "the same rows" : `${same} of the same rows`}`,
         {
           kind: "not_filtered",
           at: "parameters.run",
-          hint: "The gateway does not tell the two runs apart by what the profile sends: look up the names of the parameters for run and instance.",
+          hint: "The gateway cannot tell the two runs apart from this request: look up the names of the parameters for run and instance.",
         },
       );
     }
-    tellHeed(probe, what, `${name} brought ${countText(page.rows.length, "row")}, all of them its own`);
+    tellHeed(probe, what, `${name} returned ${countText(page.rows.length, "row")}, all different`);
   });
 }
 
-/** Requests what no row has, filter by filter, while requests are left. */
+/** Requests a value that no row has, filter by filter, while requests are left. */
 export async function checkFilters(probe: TableProbe): Promise<void> {
   const { route, table } = probe;
   const named = Object.keys(route.parameters.filters);
@@ -108,12 +107,12 @@ export async function checkFilters(probe: TableProbe): Promise<void> {
       const page = await askRows(probe, { filters: { [filter]: nobody } });
       const name = route.parameters.filters[filter];
       if (!isGiven(page) || page.rows.length === 0) {
-        return tellHeed(probe, what, `${name}=${nobody} brought no rows`);
+        return tellHeed(probe, what, `${name}=${nobody} returned no rows`);
       }
-      tellHeed(probe, what, `${name}=${nobody} brought ${countText(page.rows.length, "row")}`, {
+      tellHeed(probe, what, `${name}=${nobody} returned ${countText(page.rows.length, "row")}`, {
         kind: "not_heeded",
         at: `parameters.filters.${filter}`,
-        hint: `The gateway ignores \`${name}\`: look up its name, or leave the filter out.`,
+        hint: `The gateway ignores \`${name}\`: look up its name, or remove the filter.`,
       });
     });
   }

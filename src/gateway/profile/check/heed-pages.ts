@@ -19,7 +19,7 @@ export async function checkPages(probe: TableProbe, sample: Page): Promise<void>
   const { route } = probe;
   const name = limitName(route);
   const few = Math.min(3, Math.floor(sample.rows.length / 2));
-  if (name !== undefined && few < 1) tellUnchecked(probe, "limit", "the table has too few rows to tell");
+  if (name !== undefined && few < 1) tellUnchecked(probe, "limit", "the table has too few rows");
   let first = sample;
   if (name !== undefined && few >= 1) {
     first = await askRows(probe, { limit: few });
@@ -30,33 +30,33 @@ export async function checkPages(probe: TableProbe, sample: Page): Promise<void>
   await checkJoin(probe, route.pages, sample, first, few);
 }
 
-/** Checks that the answer can be a first page. */
+/** Checks that the answer is a first page: not refused, and within the limit. */
 function tellLimit(probe: TableProbe, name: string, few: number, page: Page): boolean {
   const at =
     probe.route.pages.by === "none" || probe.route.parameters.limit === name
       ? "parameters.limit"
       : "pages.size";
   if (!isGiven(page)) {
-    tellHeed(probe, "limit", `${name}=${few} is answered with ${refusalText(page.told)}`, {
+    tellHeed(probe, "limit", `${name}=${few} failed: ${refusalText(page.told)}`, {
       kind: "not_heeded",
       at,
-      hint: "The gateway refuses this limit: look up the parameter's name and which values it takes.",
+      hint: "The gateway refuses this limit: look up the parameter's name and the values that it accepts.",
     });
     return false;
   }
   if (page.rows.length > few) {
-    tellHeed(probe, "limit", `${name}=${few} brought ${countText(page.rows.length, "row")}`, {
+    tellHeed(probe, "limit", `${name}=${few} returned ${countText(page.rows.length, "row")}`, {
       kind: "not_heeded",
       at,
-      hint: `The gateway ignores \`${name}\`: look up its name. If there is no such parameter, leave it out.`,
+      hint: `The gateway ignores \`${name}\`: look up its name. If there is no such parameter, remove it.`,
     });
     return false;
   }
-  tellHeed(probe, "limit", `${name}=${few} brought ${countText(page.rows.length, "row")}`);
+  tellHeed(probe, "limit", `${name}=${few} returned ${countText(page.rows.length, "row")}`);
   return true;
 }
 
-/** Without pages, nothing may announce a next one. */
+/** Reports an answer that announces a next page although the profile has no pages. */
 function tellNoPages(probe: TableProbe, { told, around }: Page): void {
   const sign = signOfNext(told, around, probe.route);
   if (sign === undefined) return;
@@ -72,7 +72,7 @@ function tellNoPages(probe: TableProbe, { told, around }: Page): void {
   tellHeed(
     probe,
     "pages",
-    `the profile has none, and the answer has a next page in ${where}: ${shortText(value)}`,
+    `the profile has no pages, but the answer has a next page in ${where}: ${shortText(value)}`,
     {
       kind: "page_kind",
       at: "pages",
@@ -93,8 +93,8 @@ function tellTotal(probe: TableProbe, pages: Pages, sample: Page): void {
     probe,
     what,
     total === undefined
-      ? `there is none at ${placeText(pages.total)}`
-      : `${placeText(pages.total)} says ${shortText(total)}, and ${countText(sample.rows.length, "row")} came`,
+      ? `there is no total at ${placeText(pages.total)}`
+      : `${placeText(pages.total)} says ${shortText(total)}, but ${countText(sample.rows.length, "row")} came`,
     { kind: "page_kind", at: "pages.total", hint: aroundHint(probe, sample) },
   );
 }
@@ -105,8 +105,10 @@ function aroundHint({ route }: TableProbe, { told, around }: Page): string {
   const headers = Object.keys(told.headers).filter((name) => /^x-|^link$|total|next|cursor/.test(name));
   return [
     ...(sign === undefined ? [] : [`Did you mean ${sign.where}?`]),
-    fields.length === 0 ? "There is nothing beside the rows." : `Beside the rows are ${fields.join(", ")}.`,
-    ...(headers.length === 0 ? [] : [`Headers that may be it: ${headers.join(", ")}.`]),
+    fields.length === 0
+      ? "The answer has no fields other than the rows."
+      : `Other fields in the answer: ${fields.join(", ")}.`,
+    ...(headers.length === 0 ? [] : [`Possible headers: ${headers.join(", ")}.`]),
   ].join(" ");
 }
 
@@ -120,7 +122,7 @@ async function checkJoin(
   const what = "the next page";
   if (first.rows.length === 0) return tellUnchecked(probe, what, "there are no rows");
   if (pages.by === "offset" || pages.by === "number") {
-    if (few < 1) return tellUnchecked(probe, what, "the table has too few rows to tell");
+    if (few < 1) return tellUnchecked(probe, what, "the table has too few rows");
     return await checkCounted(probe, pages, sample, first, few);
   }
   const next = nextOf(pages, first.told, first.around);
@@ -129,13 +131,13 @@ async function checkJoin(
       return tellUnchecked(probe, what, "the table has no second page");
     }
     if (first === sample && signOfNext(first.told, first.around, probe.route) === undefined) {
-      return tellUnchecked(probe, what, "the answer names no next page, and may be all there is");
+      return tellUnchecked(probe, what, "the answer names no next page, and may be complete");
     }
     const place = pages.by === "link" ? 'a header Link with rel="next"' : placeText(pages.next);
     return tellHeed(
       probe,
       what,
-      `${countText(first.rows.length, "row")} came of more, and ${place} names no next page`,
+      `${countText(first.rows.length, "row")} came and there are more, but ${place} names no next page`,
       {
         kind: "page_kind",
         at: pages.by === "link" ? "pages" : "pages.next",
@@ -167,7 +169,7 @@ async function checkJoin(
     hint:
       pages.by === "cursor"
         ? `The gateway ignores \`${pages.send}\`: look up the parameter that takes the cursor.`
-        : "The address that the gateway gives leads to the first page again: look up how it pages.",
+        : "The gateway's next address leads back to the first page: look up how it pages.",
   });
 }
 
@@ -184,7 +186,7 @@ async function checkCounted(
   if (pages.by === "number" && pages.first === 0 && isSame(first, second)) {
     const third = await askRows(probe, { limit: few, more: [[pages.send, "2"]] });
     if (isGiven(third) && third.rows.length > 0 && !isSame(first, third)) {
-      tellHeed(probe, what, `${pages.send}=0 and ${pages.send}=1 brought the same page`, {
+      tellHeed(probe, what, `${pages.send}=0 and ${pages.send}=1 returned the same page`, {
         kind: "page_kind",
         at: "pages.first",
         hint: "The gateway counts pages from 1: write `first: 1`.",
@@ -209,7 +211,7 @@ async function checkCounted(
     tellHeed(
       probe,
       "the first page",
-      `${pages.send}=0 brought ${countText(extra, "row")} that page 1 lacks`,
+      `${pages.send}=0 returned ${countText(extra, "row")} that page 1 lacks`,
       {
         kind: "page_kind",
         at: "pages.first",
@@ -219,7 +221,7 @@ async function checkCounted(
   }
 }
 
-/** Whether a page has rows, and all of them are those of another. */
+/** Whether the second of two pages has rows, and only rows that the first begins with. */
 function isSame(page: Page, again: Page): boolean {
   const texts = page.rows.map(({ node }) => node.text);
   return again.rows.length > 0 && again.rows.every(({ node }, index) => node.text === texts[index]);
@@ -233,7 +235,7 @@ interface Joined {
   readonly second: Page;
   /** Whether the second page names itself as the next. */
   readonly same: boolean;
-  /** Whether it names one. */
+  /** Whether it names a next page. */
   readonly goesOn: boolean;
   /** What to do if the first page came again. */
   readonly hint: string;
@@ -244,25 +246,25 @@ function tellJoin(probe: TableProbe, at: string, joined: Joined): void {
   const fault = joinFault(probe, joined);
   if (fault === undefined) {
     const rows = countText(second.rows.length, "row");
-    tellHeed(probe, what, `${sent} goes on behind the first: ${rows}, none twice and none missing`);
+    tellHeed(probe, what, `${sent} continues after the first page: ${rows}, no duplicates, no gaps`);
   } else tellHeed(probe, what, fault.told, { kind: "page_join", hint: fault.hint, at });
 }
 
-/** What is wrong if two pages are not the beginning of the sample; undefined if no row is doubled or missing. */
+/** What is wrong if two pages are not the beginning of the sample; undefined if no row is duplicate or missing. */
 function joinFault(
   { route }: TableProbe,
   { sent, sample, first, second, same, goesOn, hint }: Joined,
 ): { readonly told: string; readonly hint: string } | undefined {
   if (!isGiven(second)) {
     const status = second.fault?.message ?? refusalText(second.told);
-    return { told: `${sent} is answered with ${status}`, hint: "Look up how the gateway pages." };
+    return { told: `${sent} failed: ${status}`, hint: "Look up how the gateway pages." };
   }
-  if (same || isSame(first, second)) return { told: `${sent} brought the first page again`, hint };
+  if (same || isSame(first, second)) return { told: `${sent} returned the first page again`, hint };
   const isPart = first.rows.length < sample.length;
   const all = [...first.rows, ...second.rows];
-  // without a smaller page, the sample is the first page, and the second must merely differ
+  // if no smaller page could be requested, the sample is the first page, and the second must only differ
   const edge = (isPart ? all : first.rows).findLast(({ ts }) => ts !== undefined)?.ts;
-  // more rows of the last time may be on the next page, and rows of one time come in any order
+  // further rows with the last time may be on the next page, and rows with the same time come in any order
   const order = orderOf(sample) ?? route.order;
   const isBefore = ({ ts }: SampleRow) =>
     ts !== undefined &&
@@ -272,22 +274,22 @@ function joinFault(
   const twice = (isPart ? missingFrom(all.filter(isBefore), known) : second.rows.filter(isBefore)).length;
   if (twice > 0) {
     return {
-      told: `${sent} brought ${countText(twice, "row")} of the page before, or from before it`,
-      hint: "Look up how the gateway pages: with pages that overlap, rows come twice.",
+      told: `${sent} returned ${countText(twice, "row")} that belong to the first page or before it`,
+      hint: "Look up how the gateway pages: its pages overlap.",
     };
   }
   const missing = isPart ? missingFrom(known, all).length : 0;
   if (missing === 0) {
-    // an empty page that names another may be a stretch without rows
+    // an empty page that names a next one may be a period without rows
     return isPart && second.rows.length === 0 && !goesOn
       ? {
-          told: `${sent} brought no rows, and ${countText(sample.length - first.rows.length, "row")} seen before lie behind the first page`,
+          told: `${sent} returned no rows, but ${countText(sample.length - first.rows.length, "row")} should follow the first page`,
           hint,
         }
       : undefined;
   }
   return {
     told: `${countText(missing, "row")} ${agreeing(missing, "is", "are")} missing between the first page and ${sent}`,
-    hint: "Look up how the gateway pages: rows lie between two pages that neither has.",
+    hint: "Look up how the gateway pages: there is a gap between its pages.",
   };
 }

@@ -29,18 +29,18 @@ export async function checkStep(
   const text = boundText(low + step, times);
   const page = await askRows(probe, { [side]: text });
   if (!isGiven(page) || !isCut(page)) return;
-  const told = `${parameters[side]}=${text} ${side === "from" ? "has" : "lacks"} the rows of ${boundText(low, times)}`;
+  const told = `${parameters[side]}=${text} ${side === "from" ? "includes" : "excludes"} the rows of ${boundText(low, times)}`;
   if (!isText) return tellCoarse(probe, side, told);
-  tellHeed(probe, `decimals of ${side}`, `${told}: the gateway does not read the last decimals`, {
+  tellHeed(probe, `precision of ${side}`, `${told}: the gateway ignores the last decimals`, {
     kind: "bounds_unit",
     at: "times.unit",
-    hint: `Write \`times: { unit: { rfc3339: ${coarser} } }\`: bounds are then sent with the decimals that the gateway reads.`,
+    hint: `Write \`times: { unit: { rfc3339: ${coarser} } }\`: bounds then have only the decimals that the gateway reads.`,
   });
 }
 
 /**
- * If rows have finer times than bounds, an inclusive end compared in the bounds' unit includes rows after it, and an
- * exclusive beginning leaves rows out.
+ * If rows have finer times than bounds, an inclusive `to` compared in the bounds' unit includes rows after it, and an
+ * exclusive `from` leaves rows out.
  */
 export async function checkFineRows(probe: TableProbe, sample: readonly SampleRow[]): Promise<void> {
   const { times, parameters } = probe.route;
@@ -56,18 +56,18 @@ export async function checkFineRows(probe: TableProbe, sample: readonly SampleRo
   const page = await askRows(probe, { [side]: text });
   const isIn = missingFrom([fine], page.rows).length === 0;
   if (!isGiven(page) || isIn !== (side === "to")) return;
-  const has = isIn ? "has" : "lacks";
+  const has = isIn ? "includes" : "excludes";
   tellCoarse(
     probe,
     side,
-    `${parameters[side]}=${text} ${has} a row of ${formatTime(fine.ts)}, which is after it`,
+    `${parameters[side]}=${text} ${has} a row from ${formatTime(fine.ts)}, which is later`,
   );
 }
 
 function tellCoarse(probe: TableProbe, side: "from" | "to", told: string): void {
-  tellHeed(probe, `times of rows and ${side}`, `${told}: the gateway compares times in a coarser unit`, {
+  tellHeed(probe, `row times and ${side}`, `${told}: the gateway compares times in a coarser unit`, {
     kind: "bounds",
     at: `times.${side}`,
-    hint: "Have the gateway's operator compare bounds with the whole time of a row; no profile can make up for it.",
+    hint: "Ask the gateway's operator to compare bounds with a row's full time; a profile cannot correct this.",
   });
 }

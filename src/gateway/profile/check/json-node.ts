@@ -14,7 +14,7 @@ export type JsonNode =
 export type JsonObject = Extract<JsonNode, { readonly kind: "object" }>;
 
 /**
- * Parses JSON, also with the bare `NaN` and `Infinity` of some writers. From a truncated text (`cut`) it keeps complete
+ * Parses JSON, including bare `NaN` and `Infinity`. From a truncated text (`cut`) it keeps complete
  * values and the objects and arrays around them. Undefined if it is not JSON.
  */
 export function readJsonText(text: string, cut = false): JsonNode | undefined {
@@ -37,7 +37,7 @@ export function nodeAt(node: JsonNode | undefined, path: readonly string[]): Jso
   return at;
 }
 
-/** Every non-object value in an object, by its path: possible sources of a column. */
+/** Every value in an object that is not itself an object, by its path: possible sources of a column. */
 export function* leavesOf(
   node: JsonObject,
   around: readonly string[] = [],
@@ -63,7 +63,7 @@ class NotJson extends Error {}
 
 const blanks = /[ \t\r\n]*/y;
 const scalars = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null|NaN|-?Infinity/y;
-// a piece at a time: over a long text one expression takes more room than the engine has
+// a piece at a time: on a long text, one expression would overflow the engine's stack
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids control characters inside strings
 const stringPiece = /(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y;
 

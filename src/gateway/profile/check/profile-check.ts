@@ -1,7 +1,7 @@
 import type { TableName } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 
-/** Possible faults of a profile, judged by its gateway's answers. */
+/** What an answer of the gateway may show to be wrong with a profile. */
 export const findingKinds = [
   // an answer
   "no_answer",
@@ -52,7 +52,7 @@ export interface AnswerSeen {
   readonly request: string;
   readonly status: number | null;
   readonly mediaType: string | null;
-  /** Its contents: `50 rows`, `2 entries`. */
+  /** What it contains: `50 rows`, `2 entries`. */
   readonly holds: string;
 }
 
@@ -89,7 +89,7 @@ export interface HeedCheck {
   readonly told: string;
 }
 
-/** The strongest proof that a table can reach with this profile, see docs/proof.md. */
+/** The strongest proof that a table can reach with this profile; see docs/proof.md. */
 export interface ReachableProof {
   readonly reach: "hashed" | "counted" | "exhausted" | "none";
   readonly why: string;
@@ -97,7 +97,7 @@ export interface ReachableProof {
 
 export interface TableCheck extends AnswerSeen {
   readonly table: TableName;
-  /** The run whose rows were looked at. */
+  /** The run whose rows were checked. */
   readonly run: RunRef;
   readonly rows: number;
   readonly columns: readonly ColumnCheck[];

@@ -20,30 +20,30 @@ const unfit: ReadonlySet<string> = new Set([
 /** The strongest proof that a table can reach if the rest of the profile is right; see docs/proof.md. */
 export function reachableProof({ route, facts, findings }: ProofGround): ReachableProof {
   const fault = findings.find(({ kind }) => unfit.has(kind));
-  if (fault !== undefined) return { reach: "none", why: `not before this is mended: ${fault.message}` };
+  if (fault !== undefined) return { reach: "none", why: `first correct this: ${fault.message}` };
   const { parameters } = route;
   const isWhole = parameters.from === undefined || parameters.to === undefined;
   const by = pagesText(route);
   if (facts !== undefined) {
     const whole = facts.heedBounds
       ? ""
-      : ", of the whole run alone, so that a run still going on is not counted";
+      : ", but only those of the whole run: a run that is still going on is not counted";
     return { reach: "counted", why: `the gateway counts its rows${whole}${by}` };
   }
   return {
     reach: "exhausted",
-    why: `there are no counts: two passes have to bring the same rows${isWhole ? ", the whole table each time" : ""}${by}`,
+    why: `there are no counts: two passes must return the same rows${isWhole ? ", the whole table each time" : ""}${by}`,
   };
 }
 
 function pagesText({ pages, parameters }: RestRoute): string {
   switch (pages.by) {
     case "offset":
-      return "; pages by offset: each begins one row early, to show that nothing moved";
+      return "; pages by offset: each starts one row early to show that no rows have moved";
     case "number":
       return `; pages by number: ${
-        parameters.from === undefined || parameters.to === undefined ? "finished runs alone, and a" : "a"
-      } second pass with another page size has to bring the same`;
+        parameters.from === undefined || parameters.to === undefined ? "only for finished runs; a" : "a"
+      } second pass with another page size must return the same rows`;
     default:
       return "";
   }

@@ -7,7 +7,7 @@ import { restCall } from "../../rest/rest-call.ts";
 import type { RestRequest } from "../profile.ts";
 import { type AskedFor, type Asker, NoMoreRequests, type Told } from "./asker.ts";
 
-/** A longer answer says nothing more: it has rows that were not requested. */
+/** A longer answer has rows that were not requested. */
 const mostBytes = 2 * 1024 * 1024;
 const mostRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -42,7 +42,7 @@ export class RestAsker implements Asker {
     return this.#session.unauthenticatedHint;
   }
 
-  /** The answer to a request of the profile. Throws if there is none, and `NoMoreRequests`. */
+  /** The answer to a request of the profile. Throws if there is none, or with `NoMoreRequests`. */
   ask(request: RestRequest, asked: AskedFor, accept: string, place: ErrorPlace): Promise<Told> {
     const { instance, run, from, to, limit, filters, more } = asked;
     const { method, path, body } = restCall(
@@ -67,7 +67,7 @@ export class RestAsker implements Asker {
     const base = origin + from.request.replace(/^\w+ /, "");
     const target = URL.canParse(address, base) ? new URL(address, base) : undefined;
     if (target?.origin !== origin) {
-      throw new RunvaultError("refused", "the next page is at no address of this gateway", { place });
+      throw new RunvaultError("refused", "the next page is at an address of another server", { place });
     }
     return await this.#send("GET", target.pathname + target.search, undefined, accept, place);
   }
@@ -127,7 +127,7 @@ export class RestAsker implements Asker {
     for await (const chunk of chunks) {
       parts.push(chunk);
       bytes += chunk.length;
-      // leaving the loop closes the answer
+      // leaving the loop closes the connection
       if (bytes > mostBytes) break;
     }
     const cut = bytes > mostBytes;

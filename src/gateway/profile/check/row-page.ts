@@ -33,16 +33,16 @@ function mediaTypeFault({ mediaType }: Told, form: RowForm): RowPage | undefined
   return {
     kind: "fault",
     about: "media_type",
-    message: `the answer is ${mediaType ?? "of no media type"}, not ${form.mediaTypes.join(" or ")}`,
+    message: `the answer is ${mediaType ?? "without a media type"}, not ${form.mediaTypes.join(" or ")}`,
     hint: isJson
       ? "If the rows are in an array, say where: `rows: { array: data.items }`."
-      : `If these are rows, name it in the profile: \`rows: { ${form.form === "lines" ? "lines: true" : `array: ${pathText(form.path)}`}, media_types: [${mediaType ?? "…"}] }\`.`,
+      : `If these are rows, name this media type in the profile: \`rows: { ${form.form === "lines" ? "lines: true" : `array: ${pathText(form.path)}`}, media_types: [${mediaType ?? "…"}] }\`.`,
   };
 }
 
 function ofLines({ text, cut }: Told): RowPage {
   const lines = text.split("\n");
-  // after the last line end is nothing, or a truncated line
+  // the last line end is followed by nothing or by a truncated line
   const last = lines.pop() ?? "";
   if (!cut && last.trim() !== "") lines.push(last);
   const rows: JsonObject[] = [];
@@ -55,10 +55,10 @@ function ofLines({ text, cut }: Told): RowPage {
       return {
         kind: "fault",
         about: "list_path",
-        message: "a line of the answer is no JSON object",
+        message: "a line of the answer is not a JSON object",
         hint:
           array === undefined
-            ? "Rows have to be one JSON object a line, or the entries of an array of a JSON document."
+            ? "Rows must be JSON objects, one on each line or as entries of an array in a JSON document."
             : `The answer is one JSON document with an array at ${pathText(array[0])}: write \`rows: { array: ${pathText(array[0])} }\`.`,
       };
     }
@@ -74,10 +74,10 @@ function ofArray(told: Told, path: readonly string[]): RowPage {
     return {
       kind: "fault",
       about: "list_path",
-      message: "the answer is no JSON document",
+      message: "the answer is not a JSON document",
       hint: isLines
-        ? "It has one JSON object a line: write `rows: lines`."
-        : "Look at the answer with curl: the profile's path or parameters may lead somewhere else.",
+        ? "It has a JSON object on each line: write `rows: lines`."
+        : "Look at the answer with curl: the profile's path or parameters may be wrong.",
     };
   }
   const at = nodeAt(around, path);
@@ -88,10 +88,10 @@ function ofArray(told: Told, path: readonly string[]): RowPage {
     return {
       kind: "fault",
       about: "list_path",
-      message: `there is no array at ${pathText(path)} of the answer`,
+      message: `the answer has no array at ${pathText(path)}`,
       hint:
         arrays.length === 0
-          ? `The answer has no array at all: it begins ${beginning(told.text)}.`
+          ? `The answer has no arrays. It begins with ${beginning(told.text)}.`
           : `The answer has ${arrays.length === 1 ? "an array" : "arrays"} at ${arrays.join(", ")}.`,
     };
   }
@@ -100,14 +100,14 @@ function ofArray(told: Told, path: readonly string[]): RowPage {
     return {
       kind: "fault",
       about: "wrong_value",
-      message: `an entry of the array at ${pathText(path)} is no object but ${shortText(other.text)}`,
-      hint: "Rows have to be JSON objects: runvault cannot yet read rows without names.",
+      message: `an entry of the array at ${pathText(path)} is not an object: ${shortText(other.text)}`,
+      hint: "Rows must be JSON objects: runvault cannot yet read rows without field names.",
     };
   }
   return { kind: "rows", rows: at.items as readonly JsonObject[], around };
 }
 
-/** A path in a profile's notation; with a dot in a name, a list. */
+/** A path in a profile's notation: a list if a name has a dot. */
 export function pathText(path: readonly string[]): string {
   if (path.length === 0) return "[]";
   return path.some((name) => name.includes(".")) ? `[${path.join(", ")}]` : path.join(".");
@@ -123,7 +123,7 @@ function beginning(text: string): string {
   return shortText(text.trimStart().split("\n", 1)[0]!.trim(), 60);
 }
 
-/** The value at a place of an answer: of a document's body, or a header. */
+/** The value at a place in an answer: in the body or in a header. */
 export function valueAt(place: NextPlace, told: Told, around: JsonNode | undefined): string | undefined {
   if ("header" in place) return told.headers[place.header.toLowerCase()];
   const node = nodeAt(around, place.body);
@@ -131,7 +131,7 @@ export function valueAt(place: NextPlace, told: Told, around: JsonNode | undefin
   return node?.kind === "number" ? node.text : undefined;
 }
 
-/** The place as the profile writes it. */
+/** The place as shown to people. */
 export function placeText(place: NextPlace): string {
   return "header" in place ? `the header ${place.header}` : pathText(place.body);
 }
@@ -141,7 +141,7 @@ function linkedNext({ headers }: Pick<Told, "headers">): string | undefined {
   return headers.link === undefined ? undefined : nextLink(headers.link);
 }
 
-/** A page's cursor or address for the next one. Undefined on the last page, and with counted pages. */
+/** The cursor or address of the next page. Undefined on the last page, and for pages by offset or number. */
 export function nextOf(pages: Pages, told: Told, around: JsonNode | undefined): string | undefined {
   if (pages.by === "cursor" || pages.by === "address") return valueAt(pages.next, told, around);
   return pages.by === "link" ? linkedNext(told) : undefined;
@@ -162,7 +162,7 @@ export function fieldsAround(
 const totalNames =
   /^(?:x-)?(?:total|count)(?:[-_]?(?:count|items|entries|results|records|rows|size))?$|[a-z_-]total$/i;
 
-/** Where an answer has a total of at least so many rows: the field's path or the header's name. */
+/** Where an answer has a likely total of at least `least`: the field's path or the header's name. */
 export function signOfTotal(
   { headers }: Pick<Told, "headers">,
   around: JsonNode | undefined,
@@ -185,7 +185,7 @@ export function signOfTotal(
 const nextNames =
   /^(?:next|cursor|continuation|after|more)|next(?:page|cursor|token|link|url)?$|(?:page|cursor)_?token$/i;
 
-/** An empty field with the name of a link to the next page: this answer may be the last page. */
+/** An empty field named like a link to the next page: this answer may be the last page. */
 export function emptyNext(around: JsonNode | undefined, route: Pick<RestRoute, "rows">): string | undefined {
   return fieldsAround(around, route).find(
     ([where, node]) =>
@@ -194,7 +194,7 @@ export function emptyNext(around: JsonNode | undefined, route: Pick<RestRoute, "
   )?.[0];
 }
 
-/** What looks like the way to a next page, in a profile's notation; undefined for nothing. */
+/** What looks like a link to a next page, in a profile's notation; undefined if nothing does. */
 export function signOfNext(
   told: Pick<Told, "headers">,
   around: JsonNode | undefined,

@@ -13,7 +13,7 @@ import { requestMessage } from "../rpc/request-message.ts";
 import { type AskedFor, type Asker, type CheckedRequest, NoMoreRequests, type Told } from "./asker.ts";
 import { listOf, protobufType } from "./rpc-requests.ts";
 
-/** The limit of a page of one row. */
+/** Enough for a page with one row of the largest size. */
 const mostBytes = 17 * 1024 * 1024;
 const mostRows = 100_000;
 
@@ -57,7 +57,7 @@ export class RpcAsker implements Asker {
     _accept: string,
     place: ErrorPlace,
   ): Promise<Told> {
-    if (rpc === undefined) throw new RunvaultError("internal", "a request of REST was to go over RPC");
+    if (rpc === undefined) throw new RunvaultError("internal", "a REST request cannot be sent over RPC");
     const request = messageOf(rpc, asked, place);
     if (this.#left < 1) throw new NoMoreRequests();
     this.#left -= 1;
@@ -87,7 +87,9 @@ export class RpcAsker implements Asker {
 
   follow(_address: string, _from: Told, _accept: string, place: ErrorPlace): Promise<Told> {
     // pages over RPC use only tokens
-    return Promise.reject(new RunvaultError("internal", "no address is followed over RPC", { place }));
+    return Promise.reject(
+      new RunvaultError("internal", "there are no addresses to follow over RPC", { place }),
+    );
   }
 }
 
@@ -104,11 +106,11 @@ function messageOf(rpc: RpcRequest, asked: AskedFor, place: ErrorPlace): Uint8Ar
   const { typeName } = rpc.method.input;
   throw new RunvaultError("invalid_argument", `the request does not fit ${typeName}: ${message.message}`, {
     place,
-    hint: "An id or a time may be more than the field in the profile can hold.",
+    hint: "An id or a time may be too large for the field that the profile names.",
   });
 }
 
-/** An error that prevents any call, with the other protocol suggested. */
+/** Adds to a connection error that the gateway may speak the other protocol. */
 function withProtocol(thrown: unknown, { protocol }: RpcProfile, place: ErrorPlace): unknown {
   if (!(thrown instanceof RunvaultError) || thrown.code !== "not_a_gateway") return thrown;
   const other = protocol === "grpc" ? "connect" : "grpc";
@@ -137,9 +139,9 @@ function textOf(rpc: RpcRequest, bytes: Uint8Array): string {
     text = Buffer.from(documentBytes(output, fromBinary(output, bytes), "foreign")).toString("utf8");
   } catch (cause) {
     if (cause instanceof RunvaultError) throw cause;
-    throw new RunvaultError("history_query_failed", `the answer is no ${output.typeName}`, {
+    throw new RunvaultError("history_query_failed", `the answer is not a ${output.typeName}`, {
       cause,
-      hint: "The gateway may have another version of the message than the descriptor set: make it anew.",
+      hint: "The descriptor set may be older than the gateway: make it again.",
     });
   }
   return isRoute(rpc) ? withRows(text, rpc, bytes) : text;
@@ -160,7 +162,7 @@ function withRows(text: string, route: RpcRoute, bytes: Uint8Array): string {
     here[name] = next;
     here = next;
   }
-  // a mark that no gateway can have written
+  // a mark that no answer can contain
   const mark = randomUUID();
   here[path.at(-1)!] = mark;
   return JSON.stringify(whole).replace(JSON.stringify(mark), () => `[${rowTexts(route, bytes)}]`);
@@ -168,7 +170,7 @@ function withRows(text: string, route: RpcRoute, bytes: Uint8Array): string {
 
 function rowTexts({ layout, row }: RpcRoute, bytes: Uint8Array): string {
   const read = planMessage(row);
-  // a profile with such a message would not have loaded
+  // a profile with such a message does not load
   if ("unreadable" in read) throw new RunvaultError("internal", `${row.typeName} cannot be read`);
   const steps = new JsonTranscoder(read.plan).transcode(indexPage(bytes, layout, mostRows));
   for (;;) {

@@ -19,7 +19,7 @@ export function routeOverRpc(route: RpcRoute): CheckedRoute {
   };
 }
 
-/** The path of the repeated field; after it may follow the message that holds each row. */
+/** The path of the repeated field, up to the list: the message in it that holds each row is left out. */
 export function listOf({ method, answer }: RpcRoute): readonly string[] {
   let message: RpcRequest["method"]["output"] | undefined = method.output;
   for (const [at, name] of answer.rows.entries()) {

@@ -3,7 +3,7 @@ import type { Nanoseconds } from "../../../model/time.ts";
 import { instantIn } from "../../rest/field-values.ts";
 import { type JsonNode, type JsonObject, nodeAt } from "./json-node.ts";
 
-/** A row as it came, and its time by the profile; undefined if the field is not a time. */
+/** A row as received, and its time as the profile reads it; undefined if the field is not a time. */
 export interface SampleRow {
   readonly node: JsonObject;
   readonly ts: Nanoseconds | undefined;
@@ -26,7 +26,7 @@ export function scalarText(node: JsonNode | undefined): string | undefined {
   return node?.kind === "number" || node?.kind === "boolean" ? node.text : undefined;
 }
 
-/** The order of rows by time; undefined if all times are equal, or unknown. */
+/** The order of rows by time; undefined if all times are equal or unknown. */
 export function orderOf(rows: readonly SampleRow[]): "ascending" | "descending" | "none" | undefined {
   let rises = false;
   let falls = false;
@@ -42,7 +42,7 @@ export function orderOf(rows: readonly SampleRow[]): "ascending" | "descending" 
   return rises ? "ascending" : "descending";
 }
 
-/** The rows of one list that another lacks, by text and number of occurrences. */
+/** The rows of one list that the other lacks; a row that occurs twice must be there twice. */
 export function missingFrom(rows: readonly SampleRow[], others: readonly SampleRow[]): SampleRow[] {
   const counts = new Map<string, number>();
   for (const { node } of others) counts.set(node.text, (counts.get(node.text) ?? 0) + 1);
@@ -53,7 +53,7 @@ export function missingFrom(rows: readonly SampleRow[], others: readonly SampleR
   });
 }
 
-/** Rows that every answer to the same request has: an answer that ends early may lack some of the last time. */
+/** Rows that any answer to the same request must have: one that ends early may lack some with the last time. */
 export function settled(rows: readonly SampleRow[]): readonly SampleRow[] {
   const last = rows.at(-1)?.ts;
   const before = rows.filter(({ ts }) => ts !== last);

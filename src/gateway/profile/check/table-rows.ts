@@ -20,13 +20,13 @@ export interface TableProbe {
   readonly key: string;
   readonly findings: Finding[];
   readonly heeds: HeedCheck[];
-  /** Every row that came from any request, by its text. */
+  /** Every row received, by its text. */
   readonly seen: Map<string, JsonObject>;
-  /** The first row of another run or instance than requested, by the column that says so. */
+  /** The first row from a run or instance that was not requested, by the column that shows it. */
   readonly strangers: Map<"run_id" | "instance_id", { readonly value: string; readonly asked: string }>;
 }
 
-/** An id that nothing has. */
+/** An id that does not exist. */
 export const nobody = "runvault-no-such-id";
 
 /** An answer to a request for rows. */
@@ -38,10 +38,10 @@ export interface Page {
   readonly fault: Extract<RowPage, { readonly kind: "fault" }> | undefined;
 }
 
-/** Further rows of an answer say nothing more; some answers have all rows. */
+/** Some answers have all rows of a run; more of them would show nothing new. */
 const mostSeen = 500;
 
-/** The limit of a first request: more rows than on one screen say nothing more. */
+/** The limit of a first request: a screenful of rows shows enough. */
 export function sampleLimit({ largestLimit }: RestRoute): number {
   return Math.min(50, largestLimit ?? 50);
 }
@@ -111,10 +111,10 @@ export function limitName({ pages, parameters }: RestRoute): string | undefined 
   return pages.by === "offset" || pages.by === "number" ? pages.size : parameters.limit;
 }
 
-/** Keys of a profile that have other names for RPC. */
+/** Keys of a profile that are named differently for RPC. */
 const rpcKeys: Readonly<Record<string, string>> = {
   path: "method",
-  // no profile sets the order of rows over RPC: the method must have it
+  // a profile cannot set the order of rows over RPC: it depends on the method
   order: "method",
   "rows.array": "rows",
   "rows.media_types": "rows",
@@ -122,11 +122,11 @@ const rpcKeys: Readonly<Record<string, string>> = {
 
 /** The profile's key for a property of a table's request. */
 export function keyOf({ key, route }: Pick<TableProbe, "key" | "route">, at: string): string {
-  // making rows canonical is configured outside of rpc
+  // `ties` is configured under tables, not under rpc
   return route.rpc === undefined || at === "ties" ? `${key}.${at}` : `rpc.${key}.${rpcKeys[at] ?? at}`;
 }
 
-/** Reports whether the gateway obeys something, and what is wrong if it does not. */
+/** Records whether the gateway obeys part of a request, with a finding if it does not. */
 export function tellHeed(
   probe: TableProbe,
   what: string,
@@ -158,12 +158,12 @@ export async function heed(
     await part();
   } catch (thrown) {
     if (thrown instanceof NoMoreRequests)
-      return tellUnchecked(probe, what, "its twelve requests are used up");
+      return tellUnchecked(probe, what, "all twelve requests of the table are used up");
     if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
     tellHeed(probe, what, thrown.message, {
       kind: "no_answer",
       at,
-      hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
+      hint: thrown.hint ?? "Try again; the gateway's log may say why.",
     });
   }
 }

@@ -5,12 +5,12 @@ import { instantIn } from "../../rest/field-values.ts";
 const earliest = parseTime("1990-01-01");
 const latest = parseTime("2100-01-01");
 
-/** Whether an instant can be one of a trading run's. */
+/** Whether an instant is plausible for a trading run. */
 export function isLikelyTime(ns: Nanoseconds): boolean {
   return ns >= earliest && ns < latest;
 }
 
-/** The units in which a value is a time between 1990 and 2100: at most one, for each is a thousand of the next. */
+/** The unit in which a value is a time between 1990 and 2100: at most one, as they differ by 1000. */
 export function likelyUnit(text: string): TimeUnit | undefined {
   return timeUnits.find((unit) => {
     const ns = instantIn(text, unit);
@@ -18,7 +18,7 @@ export function likelyUnit(text: string): TimeUnit | undefined {
   });
 }
 
-/** How many digits a count has before its point. */
+/** How many digits a number has before its decimal point. */
 export function digitsAhead(text: string): number {
   return (/^-?(\d+)/.exec(text)?.[1] ?? "").length;
 }

@@ -2,7 +2,7 @@ import { visible } from "../../../model/text/visible-text.ts";
 import { shortText } from "../check/row-page.ts";
 import { pathText } from "../field-path-schema.ts";
 
-/** One line of a draft: a key, its value as YAML, and why it was guessed; empty to say nothing. */
+/** One line of a draft: a key, its value as YAML, and why it was guessed, or "" for no comment. */
 export interface DraftLine {
   readonly key: string;
   readonly value: string;
@@ -25,7 +25,7 @@ export function scalar(text: string): string {
     : visible(JSON.stringify(text));
 }
 
-/** A path in rows or answers as YAML: with dots, or a list of names if dots are ambiguous. */
+/** A path in rows or answers as YAML: dotted, or a list of names if dots are ambiguous. */
 export function pathScalar(path: readonly string[]): string {
   const text = pathText(path);
   return typeof text === "string" ? scalar(text) : `[${text.map(scalar).join(", ")}]`;

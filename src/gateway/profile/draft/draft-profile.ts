@@ -30,27 +30,27 @@ import { SampleAsker } from "./seen/sample-asker.ts";
 
 export interface DraftRequest {
   readonly gateway: GatewayOptions;
-  /** Of the profile. */
+  /** Name of the profile. */
   readonly name: string;
-  /** Headers that were sent, to be named in the draft. */
+  /** Headers that are sent and that the draft names. */
   readonly headers: readonly ProfileSecret[];
-  /** The same of keys in the query. */
+  /** The same for keys in the query. */
   readonly keys: readonly ProfileSecret[];
   /** The folder of the draft. */
   readonly folder: string;
-  /** Put before every path; by default the OpenAPI document's. */
+  /** Prefix of every path; by default the OpenAPI document's. */
   readonly base: string | undefined;
   /** The contents of the gateway's OpenAPI document; undefined without one. */
   readonly described: { readonly base: string; readonly paths: readonly KnownPath[] } | undefined;
-  /** A run whose rows to request; by default one from the gateway's lists. */
+  /** The run whose rows are requested; by default one from the gateway's lists. */
   readonly run: RunRef | undefined;
   readonly signal: AbortSignal;
 }
 
 /**
  * Drafts a profile from a gateway's paths, its lists and a few rows. Each guess has its reason in a comment; values to
- * confirm end in `?`, which no profile may have. Throws if nothing can be requested, and if nothing leads to a run and
- * no document says more.
+ * confirm end in `?`, which no profile may have. Throws if nothing can be requested, or if no run is found and there
+ * is no OpenAPI document.
  */
 export async function draftProfile(request: DraftRequest): Promise<ProfileDraft> {
   const { gateway, described, run, signal } = request;
@@ -84,7 +84,7 @@ export async function draftProfile(request: DraftRequest): Promise<ProfileDraft>
         ...(counts?.lines ?? []),
         ...(summary === undefined
           ? []
-          : [`summary: { path: ${scalar(summary.path)} }  # by its path: it is of one run`]),
+          : [`summary: { path: ${scalar(summary.path)} }  # by its path: it is about one run`]),
       ],
       by: "path",
       tables,
@@ -100,11 +100,15 @@ function baseReason({ base }: DraftRequest): string {
 }
 
 function noRun({ asked }: FoundLists): RunvaultError {
-  return new RunvaultError("invalid_argument", "no list of the gateway leads to a run to ask for rows of", {
-    hint:
-      `Name a run that has rows, as INSTANCE/RUN by the gateway's own ids; or give its OpenAPI document with --openapi, or the ` +
-      `descriptor set of its RPC with --descriptors. Asked for lists were ${asked.join(", ")}.`,
-  });
+  return new RunvaultError(
+    "invalid_argument",
+    "no run found to request rows from: the gateway's lists lead to none",
+    {
+      hint:
+        `Name a run that has rows as INSTANCE/RUN, with the gateway's ids; or give its OpenAPI document with --openapi, or the ` +
+        `descriptor set of its RPC with --descriptors. Paths tried for lists: ${asked.join(", ")}.`,
+    },
+  );
 }
 
 function notesOf(paths: readonly KnownPath[] | undefined, counts: string | undefined): string[] {
@@ -124,7 +128,7 @@ function notesOf(paths: readonly KnownPath[] | undefined, counts: string | undef
   return others.length === 0
     ? []
     : [
-        `paths of the document that no name says the use of: ${others.slice(0, mostShown).join(", ")}${others.length > mostShown ? ", …" : ""}`,
+        `other paths in the document, with names that do not show their use: ${others.slice(0, mostShown).join(", ")}${others.length > mostShown ? ", …" : ""}`,
       ];
 }
 
@@ -142,7 +146,7 @@ async function askTables(
     ),
   }));
   for (const run of runs.slice(0, mostRuns)) {
-    // a path that returns nothing for another run either is not a path
+    // paths that returned no rows are tried again with the next run
     const empty: typeof candidates = [];
     for (const { table, at } of candidates) {
       const answered: AskablePath[] = [];

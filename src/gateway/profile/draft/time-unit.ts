@@ -17,7 +17,7 @@ export function isTimeNode(node: JsonNode): boolean {
 }
 
 /**
- * The unit of times as far as values show it, as YAML, with the reason. A count never shows its unit, so likely ones
+ * The unit of times as far as values show it, as YAML, with the reason. A number never shows its unit, so likely ones
  * must be confirmed. `name` is the field's.
  */
 export function timeUnitText(
@@ -29,26 +29,26 @@ export function timeUnitText(
   if (first === undefined) {
     const likely = unitOfName(name);
     const reason =
-      likely === undefined ? "no time was seen: look its unit up" : `by the end of ${name}: look it up`;
+      likely === undefined ? "no time was seen: look up its unit" : `from the ending of ${name}: look it up`;
     return { unit: unsure(likely), reason, likely };
   }
   const shown = shortText(first.text);
   if (values.every((node) => wholeRfc3339.test(scalarText(node) ?? "")))
-    return { unit: "rfc3339", reason: `${shown} says it itself`, likely: "rfc3339" };
+    return { unit: "rfc3339", reason: `${shown} shows it`, likely: "rfc3339" };
   const text = scalarText(first) ?? "";
   const likely = likelyUnit(text);
   const reason =
     likely === undefined
-      ? `${shown} is no time of these years in any unit`
+      ? `${shown} is not a plausible time in any unit`
       : likely === "rfc3339"
         ? `${shown} has no zone: confirm that it is UTC`
         : /e/i.test(text)
-          ? `${shown} is a time of these years in ${likely}: confirm it`
-          : `${shown} has ${digitsAhead(text)} digits, as ${likely} of these years have: confirm it`;
+          ? `${shown} is a plausible time in ${likely}: confirm it`
+          : `${shown} has ${digitsAhead(text)} digits, like current times in ${likely}: confirm it`;
   return { unit: unsure(likely), reason, likely };
 }
 
-/** The unit at the end of a name, such as `fromMs` or `since_ns`. */
+/** The unit that ends a name such as `fromMs` or `since_ns`. */
 export function unitOfName(name: string): string | undefined {
   return /(?:_|[a-z](?=[A-Z]))(ns|us|ms)$/i.exec(name)?.[1]?.toLowerCase();
 }

@@ -12,14 +12,14 @@ import {
 } from "./foreign-json.ts";
 import { type FieldColumn, type PathNode, type RowPlan, shownPath, shownPlace, wordKey } from "./row-plan.ts";
 
-/** A text as a row. `unknown` has the paths of fields without a column. */
+/** The result of reading a text as a row. `unknown` has the paths of fields without a column. */
 export type CarefulRow =
   | { readonly kind: "row"; readonly line: string; readonly unknown: readonly (readonly string[])[] }
   | { readonly kind: "bad"; readonly row: BadRow; readonly ts: string | undefined; readonly isTorn: boolean };
 
 /**
- * Makes any row canonical, or says why it is bad. This slow path decides: the kernel passes it every row that it is not
- * sure about. Throws `malformed_row` if fields are frozen and one is unknown.
+ * Makes any row canonical, or says why it is bad. This slow path is the authority: the kernel hands it every row
+ * that it is not sure about. Throws `malformed_row` if fields are frozen and one is unknown.
  */
 export function normaliseCarefully(plan: RowPlan, text: string): CarefulRow {
   const values: (ForeignValue | undefined)[] = Array.from(plan.leaves, () => undefined);
@@ -63,7 +63,7 @@ export function fieldText(column: FieldColumn, value: ForeignValue | undefined):
     const known = words.slice(0, 10).map(({ wire }) => JSON.stringify(wire));
     if (words.length > 10) known.push("…");
     throw new NotARow(
-      `${shownPlace(column)}: ${shownValue(value)} is none of the values that the profile has words for: ${known.join(", ")}`,
+      `${shownPlace(column)}: ${shownValue(value)} is not in the profile's words: ${known.join(", ")}`,
     );
   }
   try {
@@ -98,7 +98,7 @@ function takeFields(
   const keep = (name: string, value: ForeignValue, isPath: boolean) => {
     const path = [...node.path, name];
     if (plan.freezes) {
-      // an object that is null or empty loses nothing
+      // nothing is lost with an object that is null or empty
       if (isPath && (foreignJson(value) === "null" || foreignJson(value) === "{}")) return;
       throw frozen(plan, path);
     }
@@ -135,7 +135,7 @@ function frozen({ table }: RowPlan, path: readonly string[]): RunvaultError {
     `rows of ${table.name} have a field ${shownPath(path)} that no column takes, and the profile says fields: freeze`,
     {
       place: { table: table.name },
-      hint: "Name the field in the profile, in a column or as dropped, or say fields: keep.",
+      hint: "In the profile, use the field in a column, drop it, or write fields: keep.",
     },
   );
 }

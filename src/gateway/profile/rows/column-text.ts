@@ -28,13 +28,13 @@ export function emptyText({ kind }: Column): string {
   }
 }
 
-/** Whether `null` is the column's empty value even for fields that are not optional. */
+/** Whether `null` counts as the column's empty value even for fields that are not optional. */
 export function takesNull({ kind }: Column): boolean {
   return kind === "string" || kind === "exact" || kind === "double";
 }
 
 /**
- * A value's text in a canonical line, with quotes. Throws NotARow, which says what is wrong with the value, if it does
+ * A value's text in a canonical line, with quotes. Throws NotARow with what is wrong if the value does
  * not fit the column. The caller handles `null`.
  */
 export function columnText({ column, unit, bareNumbers }: ValueRules, value: ForeignValue): string {
@@ -42,16 +42,16 @@ export function columnText({ column, unit, bareNumbers }: ValueRules, value: For
   const isNumber = value.kind === "number";
   switch (column.kind) {
     case "string":
-      if (!isText) throw new NotARow(`${shownValue(value)} is no text`);
+      if (!isText) throw new NotARow(`${shownValue(value)} is not text`);
       return JSON.stringify(value.text);
     case "exact": {
       if (isNumber && !bareNumbers) {
         throw new NotARow(
-          `${shownValue(value)} is a bare number, and the profile does not say numbers: exact`,
+          `${shownValue(value)} is a bare number, which the profile does not allow (numbers: exact)`,
         );
       }
       if (isText && value.text === "") return '""';
-      return `"${decimalOf(value, 0, "decimal")}"`;
+      return `"${decimalOf(value, 0, "a decimal number")}"`;
     }
     case "double":
       return doubleOf(value);
@@ -69,16 +69,16 @@ export function columnText({ column, unit, bareNumbers }: ValueRules, value: For
 function decimalOf(value: ForeignValue, shift: number, wanted: string): string {
   const text =
     value.kind === "string" || value.kind === "number" ? exactDecimal(value.text, shift) : undefined;
-  if (text === undefined) throw new NotARow(`${shownValue(value)} is no ${wanted}`);
-  if (text === null) throw new NotARow(`${shownValue(value)} has an exponent that no column can hold`);
+  if (text === undefined) throw new NotARow(`${shownValue(value)} is not ${wanted}`);
+  if (text === null) throw new NotARow(`${shownValue(value)} has an exponent too large for any column`);
   return text;
 }
 
 function integerOf(value: ForeignValue, signed: boolean): string {
-  const wanted = signed ? "integer" : "unsigned integer";
+  const wanted = signed ? "an integer" : "an unsigned integer";
   const text = decimalOf(value, 0, wanted);
   if (text.includes(".") || (!signed && text.startsWith("-"))) {
-    throw new NotARow(`${shownValue(value)} is no ${wanted}`);
+    throw new NotARow(`${shownValue(value)} is not ${wanted}`);
   }
   return text;
 }
@@ -88,10 +88,10 @@ const specialDouble = /^(?:NaN|-?Infinity)$/;
 
 function doubleOf(value: ForeignValue): string {
   if (value.kind === "object" || value.kind === "array")
-    throw new NotARow(`${shownValue(value)} is no number`);
+    throw new NotARow(`${shownValue(value)} is not a number`);
   if (value.kind !== "number" && specialDouble.test(value.text)) return `"${value.text}"`;
   const text = value.kind === "word" ? undefined : shortestDouble(value.text);
-  if (text === undefined) throw new NotARow(`${shownValue(value)} is no number that a double can hold`);
+  if (text === undefined) throw new NotARow(`${shownValue(value)} is outside the range of a double`);
   return text;
 }
 
@@ -106,7 +106,7 @@ const shifts: Readonly<Record<Exclude<TimeUnit, "rfc3339">, number>> = { ns: 0, 
 const rfc3339 = /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[-+]\d\d:\d\d)$/;
 
 function timeOf(value: ForeignValue, unit: TimeUnit): string {
-  const text = unit === "rfc3339" ? instantOf(value) : decimalOf(value, shifts[unit], `time in ${unit}`);
+  const text = unit === "rfc3339" ? instantOf(value) : decimalOf(value, shifts[unit], `a time in ${unit}`);
   if (text.includes(".")) throw new NotARow(`${shownValue(value)} is finer than a nanosecond`);
   const ns = BigInt(text);
   if (ns < int64Min || ns > int64Max) {
@@ -117,7 +117,7 @@ function timeOf(value: ForeignValue, unit: TimeUnit): string {
 
 function instantOf(value: ForeignValue): string {
   const match = value.kind === "string" ? rfc3339.exec(value.text) : null;
-  const wrong = () => new NotARow(`${shownValue(value)} is no RFC 3339 time with its zone`);
+  const wrong = () => new NotARow(`${shownValue(value)} is not an RFC 3339 time with a zone`);
   if (match === null) throw wrong();
   const [, wall = "", fraction = "", zone = ""] = match;
   let end = fraction.length;

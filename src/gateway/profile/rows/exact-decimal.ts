@@ -1,4 +1,4 @@
-/** Most digits that writing out an exponent may add; no column holds a tenth of them. */
+/** The most zeros that writing out an exponent may add, more than ten times what any column can hold. */
 const mostZeros = 400;
 
 const decimal = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/;
@@ -18,7 +18,7 @@ export function exactDecimal(text: string, shift = 0): string | undefined | null
   let end = all.length;
   while (all[end - 1] === "0") end--;
   const digits = all.slice(first, end);
-  // how many of the digits stand before the point
+  // the number of digits before the point
   const point = whole.length + Number(exponent) + shift - first;
   if (point - digits.length > mostZeros || point < -mostZeros) return null;
   if (point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;

@@ -27,25 +27,25 @@ export class NotARow extends Error {
   }
 }
 
-/** Rows may be nested one level less than other lines, because unknown fields move into the member `extra`. */
+/** Rows may be nested one level less than stored lines, because unknown fields move into the member `extra`. */
 const deepestRow = 63;
 
 const blanks = /[ \t\r\n]*/y;
-// a piece at a time: over a long text one expression takes more room than the engine has
+// a piece at a time: on a long text, one expression would overflow the engine's stack
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids control characters inside strings
 const stringPiece = /(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y;
 const numberToken = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
 const wordToken = /true|false|null|NaN|-?Infinity/y;
 
 /**
- * Parses a row as strictly as stored lines are read later, except that NaN and infinities may be bare. Throws NotARow
+ * Parses a row as strictly as stored lines are read, except that NaN and infinities may be bare. Throws NotARow
  * for anything else.
  */
 export function readForeignRow(text: string): ForeignObject {
   return new ForeignReader(text).read();
 }
 
-/** A value as JSON again: no blanks, strings escaped as in canonical lines, numbers unchanged, bare NaN as text. */
+/** A value as JSON again: no spaces, strings escaped as in canonical lines, numbers unchanged, bare NaN as text. */
 export function foreignJson(value: ForeignValue): string {
   switch (value.kind) {
     case "string":
@@ -61,7 +61,7 @@ export function foreignJson(value: ForeignValue): string {
   }
 }
 
-/** A value in a message. */
+/** A value, for messages. */
 export function shownValue(value: ForeignValue): string {
   switch (value.kind) {
     case "string":
@@ -91,7 +91,7 @@ class ForeignReader {
 
   read(): ForeignObject {
     this.#skipBlanks();
-    if (this.#text[this.#at] !== "{") throw new NotARow("the row is no JSON object", true);
+    if (this.#text[this.#at] !== "{") throw new NotARow("the row is not a JSON object", true);
     const value = this.#object(1);
     this.#skipBlanks();
     if (this.#at < this.#text.length) {
@@ -110,7 +110,7 @@ class ForeignReader {
       this.#skipBlanks();
       const name = this.#string();
       if (name === undefined) throw this.#unexpected("a key");
-      if (names.has(name)) throw new NotARow(`the key ${shorten(name, 60)} is there twice`);
+      if (names.has(name)) throw new NotARow(`duplicate key ${shorten(name, 60)}`);
       names.add(name);
       this.#skipBlanks();
       if (!this.#take(":")) throw this.#unexpected("a colon");
@@ -167,7 +167,7 @@ class ForeignReader {
     const raw = text.slice(start, at + 1);
     if (!raw.includes("\\")) return raw.slice(1, -1);
     const value = JSON.parse(raw) as string;
-    // it has no UTF-8 form, so it could not be stored unchanged
+    // it has no UTF-8 form and could not be stored unchanged
     if (!value.isWellFormed()) throw new NotARow("half a surrogate pair in a string");
     return value;
   }

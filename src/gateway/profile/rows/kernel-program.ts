@@ -15,7 +15,7 @@ const recordsBytes = 256 * 28;
 const keysBytes = 4096 * 8;
 const seenBytes = 1024 * 8;
 const scratchBytes = 64;
-/** Most that a value grows when made canonical: an exponent written out. */
+/** The most bytes that a value grows when made canonical, by writing out an exponent. */
 const numberGrowth = 512;
 
 const operations = { text: 0, exact: 1, integer: 2, time: 3, double: 4, words: 5, instant: 6 } as const;
@@ -26,7 +26,7 @@ const shifts: Readonly<Record<TimeUnit, number>> = { ns: 0, us: 3, ms: 6, s: 9, 
 
 /** A plan as the kernel reads it. */
 export interface KernelProgram {
-  /** Goes to `programStart`; its header comes first. */
+  /** Loaded at `programStart`; its header comes first. */
   readonly bytes: Buffer;
   /** A line of `n` bytes becomes at most `fixedBytes + n * uses`. */
   readonly fixedBytes: number;
@@ -78,7 +78,7 @@ function writeNode(program: Program, at: number, node: PathNode, leaves: readonl
   let place = entries;
   const count = node.entries.size;
   for (const [index, [name, entry]] of [...node.entries].entries()) {
-    // with its closing quote, so that no key is a prefix of another
+    // with the closing quote, so that no key is a prefix of another
     const key = Buffer.from(JSON.stringify(name).slice(1));
     const first = Buffer.alloc(8);
     key.copy(first, 0, 0, 8);
@@ -92,7 +92,7 @@ function writeNode(program: Program, at: number, node: PathNode, leaves: readonl
   }
 }
 
-/** Returns the most bytes that the column adds to a line, besides its value. */
+/** Writes one column; returns the most bytes that it adds to a line, besides its value. */
 function writeColumn(
   program: Program,
   at: number,
@@ -146,7 +146,7 @@ function flagsOf({ column, optional, takesNull, bareNumbers }: FieldColumn): num
   );
 }
 
-/** Bytes that grow while they are laid out. */
+/** A buffer that grows as the program is written. */
 class Program {
   #buffer = Buffer.alloc(64 * 1024);
   #end = programStart;
@@ -155,7 +155,7 @@ class Program {
     return this.#buffer.subarray(0, this.#end - programStart);
   }
 
-  /** Reserves so many bytes, and sixteen to read beyond them; returns the address. */
+  /** Reserves bytes, and sixteen more that may be read beyond them; returns the address. */
   room(bytes: number): number {
     const at = this.#end;
     this.#end = (at + bytes + 16 + 15) & ~15;

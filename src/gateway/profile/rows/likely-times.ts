@@ -14,8 +14,8 @@ const units: readonly (readonly [Exclude<TimeUnit, "rfc3339">, bigint])[] = [
 ];
 
 /**
- * Passes an answer's canonical lines on, in chunks of whole lines. Throws `malformed_row` if a time of the first row is
- * outside of 1990 to 2100 but would be inside in another unit: then the profile's unit is wrong, and so would be every
+ * Passes on an answer's canonical lines, in chunks of whole lines. Throws `malformed_row` if a time in the first row is
+ * not between 1990 and 2100 but would be in another unit: then the profile's unit is wrong, and with it every
  * time.
  */
 export async function* withLikelyTimes(
@@ -56,8 +56,8 @@ function requireLikelyTimes(table: Table, map: RowMap, line: string): void {
     const [, other = 1n] = units.find(([own]) => own === likely)!;
     throw new RunvaultError(
       "malformed_row",
-      `${name} of the first row is ${formatTime(time)} in ${unit}, and ${formatTime((time / ns) * other)} in ${likely}`,
-      { hint: `Correct the unit of ${name} in the profile: it is hardly ${unit}.` },
+      `${name} of the first row is ${formatTime(time)} in ${unit}, but ${formatTime((time / ns) * other)} in ${likely}`,
+      { hint: `Correct the unit of ${name} in the profile: it is probably ${likely}, not ${unit}.` },
     );
   }
 }

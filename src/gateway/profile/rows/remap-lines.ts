@@ -9,7 +9,7 @@ import { splitRows } from "./split-rows.ts";
 import { refuseUnclear } from "./unclear-values.ts";
 import { rowUndoer } from "./undo-row.ts";
 
-/** The maps between which rows are converted, and whose rows they are. */
+/** The maps between which rows are converted, with the table and run of the rows. */
 export interface Remapping {
   readonly table: Table;
   /** The map that made the lines. */
@@ -21,9 +21,9 @@ export interface Remapping {
 
 /**
  * Converts canonical lines made by the map `from` into those that the map `to` would have made, without fetching the
- * rows. Input chunks may be cut anywhere; output is whole lines. Lines of bad rows (see bad-row.ts) are tried again. A
+ * rows. Input chunks may be cut anywhere; output is whole lines. Bad rows (see bad-row.ts) are tried again. A
  * `seq` derived by `from` is dropped, one derived by `to` is `""`. Rows keep their order, even if their new times
- * differ. Throws `invalid_argument` with the column at a value that cannot be undone without fetching.
+ * differ. Throws `invalid_argument` with the column at a value that cannot be restored without fetching.
  */
 export async function* remapLines(
   lines: AsyncIterable<Uint8Array>,
@@ -40,7 +40,7 @@ export async function* remapLines(
         .split("\n")
         .map((line) => {
           if (line === "") return "";
-          // a one-line row has line ends only between its values
+          // a JSON row has line ends only between its values
           const bad = readBadRow(line)?.text.replaceAll("\n", " ");
           return bad ?? undo(line);
         });

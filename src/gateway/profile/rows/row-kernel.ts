@@ -3,7 +3,7 @@ import { shortestDouble } from "./column-text.ts";
 import { type KernelProgram, programStart } from "./kernel-program.ts";
 
 const pageBytes = 64 * 1024;
-/** Amount of text read at a time, and room for its result. */
+/** Bytes of text read at a time, and room for the result. */
 const usualOutBytes = 512 * 1024;
 /** The kernel reads and writes up to sixteen bytes beyond its buffers. */
 const slack = 64;
@@ -39,7 +39,7 @@ declare namespace WebAssembly {
 let compiled: WebAssembly.Module | undefined;
 
 /**
- * One instance of the compiled inner loop with its memory: takes text, returns canonical lines. For one answer at a
+ * One instance of the compiled inner loop with its memory: takes text, returns canonical lines. Serves one answer at a
  * time.
  */
 export class RowKernel {
@@ -52,7 +52,7 @@ export class RowKernel {
   #outBytes = usualOutBytes;
   #at: number;
   #end: number;
-  /** Where the last whole line of the text ends. */
+  /** The end of the last whole line of the text. */
   #whole: number;
 
   constructor(program: KernelProgram) {
@@ -113,7 +113,7 @@ export class RowKernel {
 
   /**
    * Makes whole lines canonical until one needs attention: `full` needs more room for output; `careful` must be taken
-   * with `line`; `newField` has a field that no line had before, see `line`. `done` when no whole line is left.
+   * with `line`; `newField` has a field that no line had before, see `line`; `done` means that no whole line is left.
    */
   run(): KernelStop {
     if (this.#whole <= this.#at) return kernelStop.done;
@@ -147,7 +147,7 @@ export class RowKernel {
     return lines;
   }
 
-  /** Makes room for the next line's result; for when nothing is left to flush. */
+  /** Makes room for the next line's result, if nothing is left to flush. */
   widen(): void {
     const { fixedBytes, uses } = this.#program;
     const length = this.#exports.lineEnd() - this.#exports.lineStart();
@@ -174,7 +174,7 @@ export class RowKernel {
     const { memory } = this.#exports;
     const missing = end + slack - memory.buffer.byteLength;
     if (missing > 0) memory.grow(Math.ceil(missing / pageBytes));
-    // grown memory is another buffer
+    // when memory grows, its buffer is replaced
     if (this.#bytes.buffer !== memory.buffer) this.#bytes = Buffer.from(memory.buffer);
   }
 

@@ -17,7 +17,7 @@ export interface NormaliserOptions {
 }
 
 const pieceBytes = 256 * 1024;
-/** Idle kernels that are kept, and the largest memory of one: a long line makes it large. */
+/** The most idle kernels to keep, and the largest memory of one, because a long line makes it grow. */
 const idleKernels = 2;
 const idleKernelBytes = 4 * 1024 * 1024;
 
@@ -25,7 +25,7 @@ const idleKernelBytes = 4 * 1024 * 1024;
  * Makes the rows of one table and run canonical as they arrive, from bytes to bytes: usual rows in WebAssembly, others
  * on the slow path.
  *
- * A row that cannot be made canonical is replaced by the line of a bad row (see bad-row.ts). Lines that are blank or
+ * A row that cannot be made canonical is replaced by a bad row's line (see bad-row.ts). Lines that are blank or
  * not UTF-8 stay unchanged: the reader of lines deals with them.
  */
 export class RowNormaliser {
@@ -99,12 +99,12 @@ export class RowNormaliser {
     }
   }
 
-  /** One row, perhaps on several lines, as its canonical line or a bad row's, with the line end. */
+  /** The canonical line of one row, which may span several lines, or a bad row's line; with the line end. */
   row(bytes: Uint8Array): Buffer {
     const kernel = this.#idle.pop() ?? new RowKernel(this.#program);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     try {
-      // the kernel takes a line end for the row's end
+      // to the kernel, a line end is the end of the row
       if (text.includes(0x0a)) return this.#carefulLine(text);
       kernel.take(text);
       kernel.take(lineFeed);
@@ -127,7 +127,7 @@ export class RowNormaliser {
     return Buffer.from(`${this.#textOf(normaliseCarefully(this.#plan, bytes.toString()))}\n`);
   }
 
-  /** The rest of an answer that does not end with a line end. */
+  /** The rest of an answer after its last line end. */
   #lastLine(bytes: Buffer): Buffer {
     if (isBlank(bytes, 0, bytes.byteLength) || !isUtf8(bytes)) return bytes;
     const row = normaliseCarefully(this.#plan, bytes.toString());
@@ -144,7 +144,7 @@ export class RowNormaliser {
     if (row.kind === "bad" || this.#onUnknownField === undefined) return;
     for (const path of row.unknown) {
       const key = JSON.stringify(path);
-      // a gateway that uses data as keys has new ones in each row
+      // a gateway that uses data as keys has new fields in each row
       if (this.#told.size >= mostTold || this.#told.has(key)) continue;
       this.#told.add(key);
       this.#onUnknownField(path);
@@ -154,7 +154,7 @@ export class RowNormaliser {
 
 const mostTold = 500;
 const lineFeed = Buffer.from("\n");
-/** Cost of a slow row besides its bytes, in bytes of a usual row. */
+/** The cost of a slow row besides its bytes, in bytes of a usual row. */
 const carefulWork = 4096;
 
 function skipByteOrderMark(kernel: RowKernel): void {

@@ -6,18 +6,18 @@ import { columnText, emptyText, takesNull, type ValueRules } from "./column-text
 import { exactDecimal } from "./exact-decimal.ts";
 import { type ForeignValue, NotARow } from "./foreign-json.ts";
 
-/** A map in the form that reading rows needs. */
+/** A map in the form needed to read rows. */
 export interface RowPlan {
   readonly table: Table;
   readonly freezes: boolean;
   readonly root: PathNode;
   /** In canonical order. */
   readonly columns: readonly PlannedColumn[];
-  /** Fields that columns take, by number. */
+  /** Fields that columns use, by number. */
   readonly leaves: readonly Leaf[];
 }
 
-/** An object of the row that contains fields of columns, or dropped ones. */
+/** An object in the row that contains fields of columns, or dropped fields. */
 export interface PathNode {
   readonly path: readonly string[];
   readonly entries: ReadonlyMap<string, PathEntry>;
@@ -30,7 +30,7 @@ export type PathEntry =
 
 export interface Leaf {
   readonly path: readonly string[];
-  /** Numbers of the columns that take it. */
+  /** Numbers of the columns that use it. */
   readonly columns: readonly number[];
 }
 
@@ -64,7 +64,7 @@ export interface PlannedWord {
   readonly text: string;
 }
 
-/** Throws `invalid_argument` for an invalid map; loading a profile finds the same earlier, with places. */
+/** Throws `invalid_argument` for an invalid map; loading a profile reports the same earlier, with lines. */
 export function planRows(table: Table, map: RowMap, run: RunRef): RowPlan {
   const root = new GrowingNode([]);
   const leaves: { path: readonly string[]; columns: number[] }[] = [];
@@ -124,20 +124,20 @@ function planColumn(
   }
 }
 
-/** A field's path in messages. */
+/** A field's path, for messages. */
 export function shownPath(path: readonly string[]): string {
   return path.map((name) => (/^[^\s."]+$/.test(name) ? name : JSON.stringify(name))).join(".");
 }
 
-/** A column in messages, with its field if that has another name. */
+/** A column, for messages, with its field if that has another name. */
 export function shownPlace({ column: { name }, path }: FieldColumn): string {
   const field = shownPath(path);
   return field === name ? name : `${name} (${field})`;
 }
 
 /**
- * The key for looking up a value among words: strings by text, numbers by value, whatever their spelling. Undefined for
- * values that no word can be.
+ * The key for looking up a value among words: strings by text, numbers by value regardless of spelling. Undefined for
+ * values that cannot be words.
  */
 export function wordKey(value: ForeignValue): string | undefined {
   switch (value.kind) {
@@ -154,7 +154,7 @@ export function wordKey(value: ForeignValue): string | undefined {
   }
 }
 
-/** A word's value as on the wire. */
+/** A word's value as the gateway sends it. */
 export function wireValue(wire: string | number | boolean): ForeignValue {
   if (typeof wire === "string") return { kind: "string", text: wire };
   return { kind: typeof wire === "number" ? "number" : "word", text: String(wire) };
@@ -215,6 +215,6 @@ class GrowingNode implements PathNode {
 function twoUses(table: Table, path: readonly string[]): RunvaultError {
   return new RunvaultError(
     "invalid_argument",
-    `${table.name}: the field ${shownPath(path)} is named both as a value and as what holds or drops values`,
+    `${table.name}: the field ${shownPath(path)} is used in two ways: as a value, as an object around values, or as dropped`,
   );
 }

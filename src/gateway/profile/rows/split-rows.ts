@@ -1,9 +1,9 @@
 import { lineTooLong, longestLineBytes } from "../../../row/line.ts";
 
-/** Amount of text that is worth a turn of the event loop. */
+/** Bytes of text processed in one turn of the event loop. */
 const pieceBytes = 64 * 1024;
 
-/** Cuts arbitrary chunks into pieces of whole lines; the last one is left as it ends. Throws `line_too_long`. */
+/** Turns arbitrary chunks into pieces of whole lines; the last may lack its line end. Throws `line_too_long`. */
 export async function* splitRows(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let pending: Buffer[] = [];
   let pendingBytes = 0;

@@ -12,15 +12,15 @@ import {
 } from "./row-plan.ts";
 import type { OnUndone } from "./undo-row.ts";
 
-/** Why a column's values and its empty value are not enough for another map; undefined if they are. */
+/** Why a column's values, or its empty value, cannot be converted to another map; undefined if they can. */
 interface Unclear {
   readonly values: string | undefined;
   readonly empty: string | undefined;
 }
 
 /**
- * Guards the conversion of rows between maps without fetching. Throws `invalid_argument` at a value that could have had
- * several forms on the wire, which the new map treats differently; and at once if the old map dropped a field that the
+ * Guards the conversion of rows between maps without fetching. Throws `invalid_argument` at a value that may have had
+ * several forms on the wire that the new map treats differently, and at once if the old map dropped a field that the
  * new one keeps.
  */
 export function refuseUnclear(from: RowPlan, to: RowPlan, dropped: readonly (readonly string[])[]): OnUndone {
@@ -30,7 +30,7 @@ export function refuseUnclear(from: RowPlan, to: RowPlan, dropped: readonly (rea
       from,
       to,
       path,
-      `the profile of the stored rows dropped the field ${shownPath(path)}, and the new one does not`,
+      `the old profile dropped the field ${shownPath(path)}, and the new one does not`,
     );
   }
   const known = new Map<FieldColumn, Unclear>();
@@ -48,14 +48,14 @@ function refusal({ table }: RowPlan, to: RowPlan, path: readonly string[], reaso
   const field = typeof text === "string" ? text : JSON.stringify(text);
   const orDropped =
     entryAt(to, path).entry === undefined
-      ? `; or, if nobody needs the field, have that profile drop it: \`dropped: [{ from: ${field}, lossy: true }]\``
+      ? `; or, if nobody needs the field, drop it in that profile: \`dropped: [{ from: ${field}, lossy: true }]\``
       : "";
   return new RunvaultError(
     "invalid_argument",
-    `rows of ${table.name} cannot be made by the new profile from those held: ${reason}`,
+    `the stored rows of ${table.name} cannot be converted to the new profile: ${reason}`,
     {
       place: { table: table.name },
-      hint: `Nothing of the run has changed. Remove the run with \`runvault rm\` and archive it anew by the new profile${orDropped}.`,
+      hint: `The run is unchanged. Remove it with \`runvault rm\` and archive it again with the new profile${orDropped}.`,
     },
   );
 }
@@ -71,7 +71,7 @@ function columnsAt(plan: RowPlan, leaf: number): readonly FieldColumn[] {
   return plan.columns.flatMap((column) => (column.kind === "field" && column.leaf === leaf ? [column] : []));
 }
 
-/** A map's entry for a path. `isInside`: a field on the way to it is dropped, and so is the path. */
+/** A map's entry for a path. `isInside`: the path is dropped because an object around it is. */
 function entryAt(
   plan: RowPlan,
   path: readonly string[],
@@ -100,34 +100,34 @@ function unclearValues(column: FieldColumn, fields: readonly FieldColumn[] | und
   for (const field of fields) {
     const other = field.column;
     if (other.kind === "string" || field.words !== undefined) {
-      return `how the gateway spells it is not known, which ${other.name} would have to hold`;
+      return `it is not known how the gateway wrote it, which ${other.name} has to store`;
     }
     if (isInstant) continue;
     if (kind === "double" && other.kind !== "double") {
-      return `as a double it is rounded, which ${other.name} must not be`;
+      return `a double is rounded, but ${other.name} must be exact`;
     }
     const isSurelyText = kind === "exact" && !column.bareNumbers;
     if (other.kind === "exact" && !field.bareNumbers && !isSurelyText) {
-      return `whether the gateway writes it as text, which ${other.name} asks for, is not known`;
+      return `it is not known whether the gateway writes it as text, as ${other.name} requires`;
     }
   }
   return undefined;
 }
 
 function untakenNumber(what: string): string {
-  return `no column takes that field any more: how the gateway spells the ${what}, which extra would have to hold, is not known`;
+  return `no column takes that field any more, and it is not known how the gateway wrote the ${what}, which extra has to store`;
 }
 
-/** Undefined if all possible wire forms of an empty value mean the same in the new map. */
+/** Why an empty value cannot be converted; undefined if all its possible wire forms mean the same in the new map. */
 function unclearEmpty(column: FieldColumn, fields: readonly FieldColumn[] | undefined): string | undefined {
   const variants = emptyVariants(column);
   if (variants.length < 2) return undefined;
-  const reason = "whether the gateway sent null, nothing or an empty value is not known";
+  const reason = "it is not known whether the gateway sent null, nothing or an empty value";
   if (fields === undefined) return reason;
   const isSame = fields.every(
     (field) => new Set(variants.map((variant) => outcome(field, variant))).size === 1,
   );
-  return isSame ? undefined : `${reason}, of which the new profile makes different things`;
+  return isSame ? undefined : `${reason}, which the new profile treats differently`;
 }
 
 function emptyVariants(column: FieldColumn): readonly (ForeignValue | undefined)[] {

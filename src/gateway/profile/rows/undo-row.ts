@@ -12,15 +12,15 @@ import {
 } from "./foreign-json.ts";
 import { type FieldColumn, type PathNode, type RowPlan, shownPath, wireValue } from "./row-plan.ts";
 
-/** Objects of a row that is being restored, by name; nothing else refers to their contents. */
+/** An object of a row that is being restored; nothing else refers to its contents. */
 type GrowingObject = Map<string, ForeignValue | GrowingObject>;
 
 /** Called for each restored field, with its canonical text. May throw. */
 export type OnUndone = (column: FieldColumn, text: string) => void;
 
 /**
- * Restores the gateway's own row from the plan's canonical line. Throws `archive_damaged` if the line is not the
- * plan's, and `invalid_argument` if two wire values share the word in the line.
+ * Restores the gateway's own row from the plan's canonical line. Throws `archive_damaged` if the plan cannot have made
+ * the line, and `invalid_argument` if two wire values share the word in the line.
  */
 export function rowUndoer(plan: RowPlan, onUndone?: OnUndone): (line: string) => string {
   const columns = plan.leaves.map((leaf) => bestOf(plan, leaf.columns));
@@ -46,7 +46,7 @@ export function rowUndoer(plan: RowPlan, onUndone?: OnUndone): (line: string) =>
   };
 }
 
-/** Among the columns that take one field, the one that preserves most of its wire form. */
+/** Of the columns that use one field, the one that preserves most of its wire form. */
 function bestOf(plan: RowPlan, columns: readonly number[]): FieldColumn {
   const fields = columns.flatMap((index) => {
     const column = plan.columns[index]!;
@@ -57,11 +57,11 @@ function bestOf(plan: RowPlan, columns: readonly number[]): FieldColumn {
 
 function rankOf({ words, column, optional }: FieldColumn): number {
   const byKind = words !== undefined ? 1 : column.kind === "string" ? 0 : column.kind === "double" ? 3 : 2;
-  // of two equal columns, one whose field is required shows that it was there
+  // of two equal columns, one that requires the field shows that it was there
   return byKind + (optional ? 0.5 : 0);
 }
 
-/** The wire value; undefined if the field was missing, or might as well have been. */
+/** The wire value; undefined if the field was missing or may have been. */
 function undoValue(
   plan: RowPlan,
   column: FieldColumn,
@@ -74,14 +74,14 @@ function undoValue(
     if (another !== undefined) {
       throw new RunvaultError(
         "invalid_argument",
-        `${plan.table.name}.${name}: ${text} stands for ${JSON.stringify(word!.wire)} and for ${JSON.stringify(another.wire)}, and which it was nobody can tell`,
+        `${plan.table.name}.${name}: ${text} stands for ${JSON.stringify(word!.wire)} and for ${JSON.stringify(another.wire)}, and the archive does not say which`,
         {
-          hint: "The old profile gave two values one word: remove the run with `runvault rm`, and archive it anew.",
+          hint: "The old profile gave two values one word. Remove the run with `runvault rm` and archive it again.",
         },
       );
     }
     if (word !== undefined) return wireValue(word.wire);
-    if (text !== column.empty) throw damaged(plan, `has ${text} as ${name}, which is none of its words`);
+    if (text !== column.empty) throw damaged(plan, `has ${text} as ${name}, which is not one of its words`);
     return column.optional ? undefined : { kind: "word", text: "null" };
   }
   if (text === column.empty && column.optional) return undefined;
@@ -163,7 +163,7 @@ function readLine(plan: RowPlan, line: string): { readonly members: readonly For
   try {
     return readForeignRow(line);
   } catch (thrown) {
-    if (thrown instanceof NotARow) throw damaged(plan, `does not read: ${thrown.message}`);
+    if (thrown instanceof NotARow) throw damaged(plan, `cannot be read: ${thrown.message}`);
     throw thrown;
   }
 }
@@ -171,6 +171,6 @@ function readLine(plan: RowPlan, line: string): { readonly members: readonly For
 function damaged({ table }: RowPlan, what: string): RunvaultError {
   return new RunvaultError("archive_damaged", `a stored row of ${table.name} ${what}`, {
     place: { table: table.name },
-    hint: "Fetch the table anew: its rows are not what the profile on record makes of them.",
+    hint: "Fetch the table again: its rows do not match the profile on record.",
   });
 }

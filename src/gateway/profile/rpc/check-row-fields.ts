@@ -22,8 +22,8 @@ export function checkRowFields(
     for (const { path, what } of read.unreadable) {
       context.fault(
         at,
-        `has rows of ${message.typeName}, whose field ${path} is ${what}, which runvault cannot yet read`,
-        "Write an adapter for this table, or leave the table out.",
+        `has rows of ${message.typeName}, but runvault cannot yet read their field ${path} (${what})`,
+        "Write an adapter for this table, or remove the table.",
       );
     }
   }
@@ -61,10 +61,10 @@ function checkColumn(
       here,
       isNamed
         ? found.message
-        : `says nothing of the column ${column.name}, and ${message.typeName} has no field of that name`,
+        : `has no entry for the column ${column.name}, and ${message.typeName} has no field with that name`,
       isNamed
         ? found.hint
-        : `Say where it comes from under tables.${table.name}.columns, or that it is absent. ${found.hint}`,
+        : `Add it under tables.${table.name}.columns, with its field or as absent. ${found.hint}`,
     );
     return;
   }
@@ -78,7 +78,7 @@ function checkColumn(
       const near = nearestName(String(wire), names);
       context.fault(
         context.firstOf([...own, "words", String(wire)], here),
-        `is no value of ${field.enum.typeName}`,
+        `is not a value of ${field.enum.typeName}`,
         near === null ? `Its values are ${names.slice(0, 20).join(", ")}.` : `Did you mean ${near}?`,
       );
     }
@@ -99,16 +99,16 @@ function misfit(
 ): [string, string] | undefined {
   const kind = kindText(field);
   const cannot = (hint: string): [string, string] => [
-    `comes from ${field.name}, which is ${kind}, and runvault cannot yet read that as ${wordFor(column)}`,
+    `comes from ${field.name}, which is ${kind}; runvault cannot yet read that as ${wordFor(column)}`,
     hint,
   ];
   if (field.fieldKind === "list" || field.fieldKind === "map")
-    return cannot("Name a field that is there once.");
+    return cannot("Name a field that is not repeated.");
   if (isTimestamp(field.message)) {
-    if (column.kind !== "timestamp") return cannot("A Timestamp is for a column of times.");
+    if (column.kind !== "timestamp") return cannot("Only a column of times can hold a Timestamp.");
     return unit === undefined
       ? undefined
-      : [`has the unit ${unit}, and a Timestamp has its own`, "Leave unit out."];
+      : [`has the unit ${unit}, but a Timestamp has its own`, "Remove unit."];
   }
   if (field.message !== undefined && kind === field.message.typeName) {
     return cannot(
@@ -117,7 +117,7 @@ function misfit(
   }
   if (words !== undefined) {
     return kind === "bytes" || floats.includes(kind)
-      ? cannot("Words are of strings, integers, enums and bools.")
+      ? cannot("Words are possible for strings, integers, enums and bools.")
       : undefined;
   }
   const takes = {
@@ -132,14 +132,14 @@ function misfit(
   if (!takes.includes(kind)) {
     return cannot(
       column.kind === "exact" && (kind === "double" || ints.includes(kind))
-        ? "Say `numbers: exact` if what the gateway rounded is to be taken as it is."
+        ? "Write `numbers: exact` to accept numbers as the gateway rounded them."
         : column.kind === "string"
-          ? "Give the words of its values."
+          ? "Add words for its values."
           : `Name a field that is ${takes.join(", ")}.`,
     );
   }
   if (column.kind === "timestamp" && unit === "rfc3339" && kind !== "string") {
-    return ["is RFC 3339, which a number cannot hold", "Name the unit of the count."];
+    return ["is RFC 3339, but the field is a number", "Name the unit of the number."];
   }
   return undefined;
 }

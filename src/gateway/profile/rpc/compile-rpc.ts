@@ -27,7 +27,7 @@ type DocumentsFile = NonNullable<RpcFile["documents"]>;
 type Described<K extends keyof DocumentsFile> = Exclude<NonNullable<DocumentsFile[K]>, "none">;
 type ParametersFile = NonNullable<RpcFile["parameters"]>;
 
-/** Compiles a profile's RPC part against its descriptors; reports its faults as a whole. */
+/** Compiles a profile's RPC part against its descriptors and reports its faults as a whole. */
 export function compileRpc(
   file: RpcFile,
   maps: Readonly<Partial<Record<TableName, RowMap>>>,
@@ -128,7 +128,7 @@ class RpcCompiler {
     if (rowsPath === undefined) {
       this.#context.fault(
         at,
-        "needs rows, the repeated field of the answer that has them",
+        "needs rows, the repeated field of the answer that contains them",
         `Add it: ${method.output.typeName} has ${method.output.fields.map(({ name }) => name).join(", ")}.`,
       );
       return null;
@@ -144,16 +144,16 @@ class RpcCompiler {
     if (request.places.run === undefined) {
       this.#context.fault(
         this.#context.firstOf([...at, "parameters"], ["rpc", "parameters"], at),
-        "names no run: the gateway would give the rows of all",
-        "Name the field of the request that has it, for example `run: run_id`.",
+        "does not name the run: the gateway would return the rows of all runs",
+        "Name the request's field for it, for example `run: run_id`.",
       );
     }
     const { from, to, token } = request.places;
     if (hasDerivedSeq(map) && token !== undefined && (from === undefined || to === undefined)) {
       this.#context.fault(
         pagesAt,
-        "go on by a token, rows have no seq, and times cannot be bounded at both ends: runvault cannot yet show that no row is doubled where pages meet",
-        "Name from and to under parameters, or the field that seq comes from.",
+        "use a token, but rows have no seq and requests do not have both bounds: runvault cannot yet rule out duplicate rows where pages meet",
+        "Name from and to under parameters, or the field for seq.",
       );
     }
     checkRowFields(table, map, layout.row, at, this.#context);
@@ -186,17 +186,13 @@ class RpcCompiler {
         names,
       );
       if (made !== null && names.run && made.places.run === undefined) {
-        this.#context.fault(
-          at,
-          "names no run, and no field of its request does",
-          "Name it under parameters, as run.",
-        );
+        this.#context.fault(at, "does not name the run in its request", "Name the field in parameters.run.");
       }
       if (made !== null && key === "runs" && made.places.instance === undefined) {
         this.#context.fault(
           at,
-          "names no instance, and no field of its request does: the runs of all would be each one's",
-          "Name it under parameters, as instance.",
+          "does not name the instance in its request: each instance would get the runs of all",
+          "Name the field in parameters.instance.",
         );
       }
       return made ?? undefined;
@@ -263,8 +259,8 @@ class RpcCompiler {
     if (isUnary(method)) return method;
     this.#context.fault(
       at,
-      "streams, and runvault cannot yet read a stream",
-      "Name a method that answers page by page, or write an adapter.",
+      "is a streaming method, which runvault cannot yet read",
+      "Name a method that returns pages, or write an adapter.",
     );
     return null;
   }
@@ -295,8 +291,8 @@ class RpcCompiler {
       isWrong = true;
       context.fault(
         here,
-        `is ${kind} in ${input.typeName}, and runvault cannot yet send it as that`,
-        `It can be ${takes.join(", ")}.`,
+        `is ${kind} in ${input.typeName}, which runvault cannot yet send here`,
+        `Possible types: ${takes.join(", ")}.`,
       );
       return undefined;
     };
@@ -333,7 +329,7 @@ class RpcCompiler {
     context.fault(
       context.firstOf([...at, "parameters", "fixed"], ["rpc", "parameters", "fixed"], at),
       `do not fit ${input.typeName}: ${fault.message}`,
-      "Write them as protobuf JSON has them.",
+      "Write them in protobuf's JSON form.",
     );
     return null;
   }
@@ -354,10 +350,10 @@ class RpcCompiler {
     const stamps = kinds.filter(({ message }) => isTimestamp(message));
     if (stamps.length > 0) {
       if (stamps.length < kinds.length) {
-        this.#context.fault(here, "are a Timestamp and something else", "Name two fields of one kind.");
+        this.#context.fault(here, "are a Timestamp and something else", "Name two fields of the same type.");
       }
       if (times?.unit !== undefined && times.unit.unit !== "rfc3339") {
-        this.#context.fault(here, "have a unit, and a Timestamp has its own", "Leave unit out.");
+        this.#context.fault(here, "have a unit, but a Timestamp has its own", "Remove unit.");
       }
       return { unit: "rfc3339", ...times?.unit, ...ends };
     }
@@ -365,7 +361,11 @@ class RpcCompiler {
     const { unit } = written;
     const isText = kinds.some((field) => kindText(field) === "string");
     if (unit === "rfc3339" && kinds.length > 0 && !isText) {
-      this.#context.fault(here, "are RFC 3339, which an integer cannot hold", "Name the unit of the count.");
+      this.#context.fault(
+        here,
+        "are RFC 3339, but the fields are integers",
+        "Name the unit of the integers.",
+      );
     }
     return { ...written, ...ends };
   }
@@ -395,8 +395,8 @@ class RpcCompiler {
     ) {
       this.#context.fault(
         rowsAt,
-        `is ${kindText(last)} in ${answer.typeName}, and rows are a repeated message`,
-        "Name the repeated field, and behind it, after a dot, the message in it where a row is one of several.",
+        `is ${kindText(last)} in ${answer.typeName}, but rows must be a repeated message`,
+        "Name the repeated field; if a row is one of several messages in it, add a dot and that message.",
       );
       return null;
     }
@@ -407,7 +407,7 @@ class RpcCompiler {
       if (kindText(field) !== "string" || field.message !== undefined) {
         this.#context.fault(
           nextAt,
-          `is ${kindText(field)} in ${answer.typeName}, and runvault cannot yet read a token that is no string`,
+          `is ${kindText(field)} in ${answer.typeName}, but runvault can read only a string as token`,
           "Name a field that is a string.",
         );
         return null;
@@ -440,7 +440,7 @@ class RpcCompiler {
       if (field.fieldKind !== "list") {
         this.#context.fault(
           [...at, "list"],
-          `is ${kindText(field)} in ${method.output.typeName}, and no list`,
+          `is ${kindText(field)} in ${method.output.typeName}, not a list`,
           "Name a repeated field.",
         );
         return;
@@ -452,8 +452,8 @@ class RpcCompiler {
       if (entry === undefined) {
         this.#context.fault(
           [...at, name],
-          "is a path, and entries of the list are no messages",
-          "Leave it out.",
+          "is a path, but the list's entries are not messages",
+          "Remove it.",
         );
       } else this.#fieldAt([...at, name], entry, path);
     }
@@ -486,8 +486,8 @@ class RpcCompiler {
     if (stamps.includes(false) || (unit ?? "rfc3339") !== "rfc3339") {
       this.#context.fault(
         this.#context.firstOf([...at, "unit"], at),
-        "cannot be: a Timestamp is among its times, which is read as rfc3339",
-        "Leave unit out, and name Timestamps alone.",
+        "is not possible: one of the times is a Timestamp, which counts as rfc3339",
+        "Remove unit, and name only Timestamps.",
       );
     }
     return "rfc3339";
@@ -503,14 +503,14 @@ class RpcCompiler {
     if (storage.table_parameter !== undefined) {
       this.#context.fault(
         [...at, "table_parameter"],
-        "is given, and runvault cannot yet ask for the facts of one table over RPC",
-        "Leave it out if all tables come without it; else leave storage out.",
+        "is given, but runvault cannot yet request the facts of one table over RPC",
+        "Remove it if all tables come without it; otherwise remove storage.",
       );
     }
     const asked = {
       unit: this.#unit("storage", request, list, [first, last], storage.unit),
       takesBounds: request.places.from !== undefined && request.places.to !== undefined,
-      noBounds: "its request has no fields of the bounds",
+      noBounds: "its request has no fields for bounds",
     };
     return { ...factFields(at, storage, asked, this.#context), tableParameter: undefined };
   }
@@ -533,7 +533,7 @@ function isNone(path: readonly string[]): boolean {
   return path.length === 1 && path[0] === "none";
 }
 
-/** A layout whose rows and token may be in nested messages of the answer. */
+/** A page's layout, where rows and token may be in nested messages. */
 function layoutOf(
   { fields }: DescMessage,
   leaf: Pick<PageLayout, "rows" | "member" | "others">,

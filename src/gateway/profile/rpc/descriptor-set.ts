@@ -9,7 +9,7 @@ import {
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { nearestName } from "../../../model/text/nearest-name.ts";
 
-/** More than any real interface: one of a thousand messages takes a few hundred kilobytes. */
+/** More than any real interface needs: a thousand messages take a few hundred kilobytes. */
 const mostBytes = 16 * 1024 * 1024;
 
 /** What is wrong, and what to do. */
@@ -19,21 +19,24 @@ export interface Wrong {
 }
 
 const howToMake =
-  "Make it by `buf build -o FILE.binpb`, or by `grpcurl -protoset-out FILE.binpb` of a server with reflection.";
+  "Make it with `buf build -o FILE.binpb`, or with `grpcurl -protoset-out FILE.binpb` if the server has reflection.";
 
 /** Reads a FileDescriptorSet. */
 export function readDescriptorSet(file: string): { readonly registry: FileRegistry } | Wrong {
   let bytes: Buffer;
   try {
     if (statSync(file).size > mostBytes) {
-      return { message: `is larger than the ${mostBytes >> 20} MiB of any interface`, hint: howToMake };
+      return {
+        message: `is larger than ${mostBytes >> 20} MiB, so it is not a descriptor set`,
+        hint: howToMake,
+      };
     }
     bytes = readFileSync(file);
   } catch (thrown) {
     const { code } = thrown as { code?: unknown };
     return {
-      message: code === "ENOENT" ? "names no file" : `cannot be read (${String(code)})`,
-      hint: "It is looked for from the profile's folder on.",
+      message: code === "ENOENT" ? "does not exist" : `cannot be read (${String(code)})`,
+      hint: "The path is relative to the profile's folder.",
     };
   }
   try {
@@ -42,7 +45,7 @@ export function readDescriptorSet(file: string): { readonly registry: FileRegist
     return { registry: createFileRegistry(set) };
   } catch {
     // the parser's own message quotes the file's contents
-    return { message: "is no descriptor set, or lacks a file that another in it imports", hint: howToMake };
+    return { message: "is not a descriptor set, or lacks an imported file", hint: howToMake };
   }
 }
 
@@ -58,7 +61,7 @@ export function methodNamed(registry: FileRegistry, name: string): DescMethod | 
   const near =
     nearestName(name, names) ?? names.find((one) => one.split(".").at(-1) === name.split(/[./]/).at(-1));
   return {
-    message: "is no method of the descriptors",
+    message: "is not a method in the descriptors",
     hint:
       near !== undefined && near !== null
         ? `Did you mean ${near}?`
@@ -66,7 +69,7 @@ export function methodNamed(registry: FileRegistry, name: string): DescMethod | 
   };
 }
 
-/** The fields of a message, in words. */
+/** The fields of a message, as a hint. */
 export function fieldsHint(message: DescMessage, name: string): string {
   const names = message.fields.map((field) => field.name);
   const near = nearestName(name, names);

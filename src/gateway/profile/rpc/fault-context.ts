@@ -3,8 +3,8 @@ import type { KeyPath } from "../../../model/yaml/tree.ts";
 /** Collects the faults of a profile. */
 export interface FaultContext {
   fault(path: KeyPath, message: string, hint: string): void;
-  /** The first of these paths that exists; the last if none does. */
+  /** The first of these paths that exists, or else the last. */
   firstOf(...paths: readonly KeyPath[]): KeyPath;
-  /** A file system path, relative to the folder of the file that defines this tree path. */
+  /** Resolves a file's path from the folder of the profile file that defines this key. */
   resolve(path: KeyPath, name: string): string;
 }

@@ -1,10 +1,10 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { fieldsHint, type Wrong } from "./descriptor-set.ts";
 
-/** The fields that a path goes through; each but the last is a message. */
+/** The fields on a path; all but the last are messages. */
 export type FieldChain = readonly [DescField, ...DescField[]];
 
-/** Follows a path of field names through a message; lists may stand only where `lists` says so. */
+/** Follows a path of field names through a message; only with `lists` may it go through lists. */
 export function followPath(
   message: DescMessage,
   path: readonly string[],
@@ -23,7 +23,7 @@ export function followPath(
     }
     if (last?.fieldKind === "list" && !lists) {
       const around = path.slice(0, i).join(".");
-      return { message: `goes into ${around}, which is a list`, hint: "Name a field that is there once." };
+      return { message: `goes into ${around}, which is a list`, hint: "Name a field that is not repeated." };
     }
     const field: DescField | undefined = here.fields.find((one) => one.name === name);
     if (field === undefined) {
@@ -35,7 +35,7 @@ export function followPath(
   return { chain: chain as unknown as FieldChain };
 }
 
-/** Messages that are read as one value. */
+/** Whether a message is read as one value. */
 function isOpaque(message: DescMessage | undefined): boolean {
   return message !== undefined && (isTimestamp(message) || wrapped(message) !== undefined);
 }
@@ -44,7 +44,7 @@ export function isTimestamp(message: DescMessage | undefined): boolean {
   return message?.typeName === "google.protobuf.Timestamp";
 }
 
-/** The field in a wrapper of google.protobuf. */
+/** The value's field in a wrapper type of google.protobuf. */
 export function wrapped(message: DescMessage | undefined): DescField | undefined {
   const isWrapper = /^google\.protobuf\.(Double|Float|U?Int(32|64)|Bool|String|Bytes)Value$/.test(
     message?.typeName ?? "",
@@ -52,7 +52,7 @@ export function wrapped(message: DescMessage | undefined): DescField | undefined
   return isWrapper ? message?.field.value : undefined;
 }
 
-/** Protobuf's name for a field's type; for a wrapper, that of its value. */
+/** Protobuf's name for a field's type; for a wrapper, its value's type. */
 export function kindText(field: DescField): string {
   const inner = field.fieldKind === "map" ? undefined : wrapped(field.message);
   if (inner !== undefined && field.fieldKind === "message") return kindText(inner);

@@ -2,11 +2,11 @@ import { create, fromJson, type JsonObject, type JsonValue, toBinary } from "@bu
 import type { FilterName } from "../../../model/profile/table.ts";
 import type { RpcRequest } from "../profile.ts";
 
-/** The subject of a request; undefined values are not sent. */
+/** The values of a request; undefined ones are not sent. */
 export interface RequestValues {
   readonly instanceId?: string | undefined;
   readonly runId?: string | undefined;
-  /** Written as the request's own times are. */
+  /** In the form of the request's times. */
   readonly bounds?: { readonly from: string | undefined; readonly to: string | undefined } | undefined;
   readonly limit?: number | undefined;
   readonly token?: string | undefined;

@@ -11,7 +11,7 @@ export function rpcDocument(file: RpcFile, descriptors: string): object {
   };
 }
 
-/** With dots instead of lists of names, and without undefined values. */
+/** Paths become dotted names, and undefined values are removed. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.length === 0 ? value : pathText(value as string[]);
   if (typeof value !== "object" || value === null) return value;

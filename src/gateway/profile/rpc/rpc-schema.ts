@@ -12,7 +12,7 @@ const methodSchema = z
   .regex(/^[A-Za-z_][\w.]*[./][A-Za-z_]\w*$/, methodMust)
   .meta({ description: "the method, as package.Service.Method", examples: ["acme.v1.History.ListFills"] });
 
-/** A field of a request's message; `none` removes one that another place names. */
+/** A field of a request's message; `none` removes one named for all tables. */
 const requestField = (description: string) => fieldPathSchema.optional().meta({ description });
 const answerField = (description: string) => fieldPathSchema.optional().meta({ description });
 
@@ -24,30 +24,30 @@ const filterSchema = z
         requestField(`field that selects rows by ${name}`),
       ]),
     ) as Record<string, ReturnType<typeof requestField>>,
-    { error: "must be a map of filters and their fields" },
+    { error: "must be a map from filters to fields" },
   )
   .optional()
-  .meta({ description: "fields that select rows; a filter that is not here cannot be asked for" });
+  .meta({ description: "fields that select rows; filters that are not named here cannot be used" });
 
 const parametersSchema = z
   .strictObject({
     instance: requestField("field that names the instance"),
     run: requestField("field that names the run"),
-    from: requestField("field of the earliest time"),
-    to: requestField("field of the latest time"),
-    limit: requestField("field of the largest number of rows of a page"),
+    from: requestField("field for the earliest time"),
+    to: requestField("field for the latest time"),
+    limit: requestField("field for the largest number of rows in a page"),
     filters: filterSchema,
     fixed: z
-      .record(z.string().min(1), z.json(), { error: "must be a map of fields and their values" })
+      .record(z.string().min(1), z.json(), { error: "must be a map from fields to values" })
       .optional()
       .meta({
-        description: "fields that are sent as they are, as protobuf JSON has them",
+        description: "fields that are sent unchanged, in protobuf's JSON form",
         examples: [{ kind: "TRADES" }],
       }),
   })
   .optional()
   .meta({
-    description: "fields of the request's message, with dots into messages; what is not named is not sent",
+    description: "fields of the request's message, with dots into messages; those not named are not sent",
     examples: [{ run: "execution", from: "window.start", to: "window.end", limit: "page_size" }],
   });
 
@@ -57,10 +57,10 @@ const pagesSchema = z
       z.literal("none"),
       z.strictObject({
         send: fieldPathSchema.meta({
-          description: "field of the request that has the token of the next page",
+          description: "field of the request for the token of the next page",
         }),
         next: fieldPathSchema.meta({
-          description: "field of the answer that has the token of the next page",
+          description: "field of the answer with the token of the next page",
         }),
       }),
     ],
@@ -68,13 +68,13 @@ const pagesSchema = z
   )
   .optional()
   .meta({
-    description: "how an answer goes on: by a token that it has and the next request sends",
+    description: "how an answer continues: by a token that the next request sends",
     examples: [{ send: "page_token", next: "next_page_token" }],
   });
 
 const rowsSchema = fieldPathSchema.optional().meta({
   description:
-    "repeated field of the answer that has the rows, and in it the message where a row is one of several",
+    "repeated field of the answer with the rows, followed by the message in it if a row is one of several",
   examples: ["rows"],
 });
 
@@ -83,7 +83,7 @@ const largestLimitSchema = z
   .min(1)
   .max(100_000)
   .optional()
-  .meta({ description: "most rows that a page may be asked for", examples: [5000] });
+  .meta({ description: "most rows that one page may have", examples: [5000] });
 
 const route = {
   parameters: parametersSchema,
@@ -105,14 +105,14 @@ function document<T extends z.core.$ZodLooseShape>(shape: T, description: string
 
 const statuses = ["RUNNING", "FINISHED", "FAILED"] as const;
 const unit = unitSchema.optional().meta({
-  description: "how times are written in it; of a Timestamp rfc3339, else without it ns",
+  description: "how its times are written; default: rfc3339 for a Timestamp, otherwise ns",
 });
 
 const documents = z.strictObject({
   instances: document(
     {
-      list: listPathSchema.meta({ description: "repeated field of the answer that has them" }),
-      id: answerField("where an entry has the instance's id; without it the entry itself is the id"),
+      list: listPathSchema.meta({ description: "repeated field of the answer with the instances" }),
+      id: answerField("where an entry has the instance's id; default: the entry itself"),
       runs: answerField("where an entry has the list of its run ids"),
       whole: wholeSchema,
     },
@@ -120,18 +120,18 @@ const documents = z.strictObject({
   ),
   runs: document(
     {
-      list: listPathSchema.meta({ description: "repeated field of the answer that has them" }),
+      list: listPathSchema.meta({ description: "repeated field of the answer with the runs" }),
       id: fieldPathSchema.meta({ description: "where an entry has the run's id" }),
       started: answerField("when it began"),
       ended: answerField("when it ended"),
       unit,
-      status: answerField("what it is at"),
+      status: answerField("its status"),
       words: z
         .record(z.string().min(1), z.enum(statuses, { error: `must be one of ${statuses.join(", ")}` }))
         .optional()
-        .meta({ description: `the gateway's words for ${statuses.join(", ")}; without it these` }),
-      final: answerField("whether no row will be added any more"),
-      storage_version: answerField("a mark that changes whenever any of its rows does"),
+        .meta({ description: `the gateway's words for ${statuses.join(", ")}; default: these` }),
+      final: answerField("whether no more rows will be added"),
+      storage_version: answerField("a text that changes whenever any of its rows does"),
       whole: wholeSchema,
     },
     "the list of an instance's runs",
@@ -140,7 +140,8 @@ const documents = z.strictObject({
     {
       times: timesSchema.optional(),
       list: listPathSchema.optional().meta({
-        description: "repeated field of the answer that has the tables; without it an answer is of one table",
+        description:
+          "repeated field of the answer with the tables; if not given, an answer is about one table",
       }),
       table: answerField("where an entry names its table"),
       tables: z
@@ -151,24 +152,24 @@ const documents = z.strictObject({
           }),
         )
         .optional()
-        .meta({ description: "the gateway's names of tables; without it runvault's" }),
-      table_parameter: requestField("field of the request that asks for one table"),
+        .meta({ description: "the gateway's names for tables; default: runvault's" }),
+      table_parameter: requestField("field of the request that selects one table"),
       rows: fieldPathSchema.meta({ description: "number of rows" }),
       first: answerField("time of the earliest row"),
       last: answerField("time of the latest row"),
       unit,
-      final: answerField("whether the table will not grow any more"),
+      final: answerField("whether no more rows will be added to the table"),
       heeds_bounds: z.boolean({ error: "must be true or false" }).optional().meta({
-        description: "false where counts are of the whole run, whatever bounds are asked for",
+        description: "false if counts are always of the whole run, whatever the bounds",
       }),
     },
-    "how many rows there are of each table",
+    "how many rows each table has",
   ),
-  summary: document({}, "the run's summary, kept as it comes"),
-  resources: document({}, "the run's resources, kept as they come"),
+  summary: document({}, "the run's summary, stored unchanged"),
+  resources: document({}, "the run's resources, stored unchanged"),
   instance: document(
     { current_run: answerField("where it names the instance's current run") },
-    "the instance, kept as it comes",
+    "the instance, stored unchanged",
   ),
   given: documentsSchema.shape.given,
 });
@@ -188,11 +189,11 @@ const errors = z
       ErrorWord,
       z.ZodOptional<z.ZodArray<z.ZodEnum<{ [K in (typeof connectCodeNames)[number]]: K }>>>
     >,
-    { error: "must be a map of meanings and codes" },
+    { error: "must be a map from meanings to codes" },
   )
   .optional()
   .meta({
-    description: "what codes of RPC mean, where they mean something else than usual",
+    description: "what RPC codes mean, if it differs from the usual",
     examples: [{ gone: ["not_found"] }],
   });
 
@@ -209,17 +210,22 @@ export const rpcSchema = z
         .min(1, "must not be empty")
         .meta({
           description:
-            "a FileDescriptorSet beside the profile, made by buf build -o or grpcurl -protoset-out",
+            "a FileDescriptorSet, relative to the profile's folder, made with buf build -o or grpcurl -protoset-out",
           examples: ["gateway.binpb"],
         }),
       base: z
         .string({ error: "must be a path that begins with a slash, or empty" })
-        .regex(/^(?:\/[\w.~-]+)*$/, "must be a path that begins with a slash and ends with none, or empty")
+        .regex(
+          /^(?:\/[\w.~-]+)*$/,
+          "must be a path that begins with a slash and does not end with one, or empty",
+        )
         .optional()
-        .meta({ description: "path that methods are below; without it that of the gateway's address" }),
+        .meta({
+          description: "path below which the methods are; default: the path in the gateway's address",
+        }),
       ...route,
       documents: documents.optional().meta({
-        description: "lists, counts and documents; one that is not named, the gateway does not have",
+        description: "lists, counts and documents; those that are not named do not exist",
       }),
       tables: z
         .strictObject(

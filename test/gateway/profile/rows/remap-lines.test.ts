@@ -127,20 +127,28 @@ describe("rows held, read by another map", () => {
   it.each<[string, RowMap, string]>([
     ['side: "BUY" stands for "B" and for "b"', withColumns(base, {}), row({ side: '"b"' })],
     [
-      'price (px) is "1.5", and no column takes that field any more: how the gateway spells the number',
+      'price (px) is "1.5", and no column takes that field any more, and it is not known how the gateway wrote the number',
       withColumns(base, { price: { kind: "absent" } }),
       row(),
     ],
-    ['price (px) is "1.5", and how the gateway spells it', withColumns(base, { window: field("px") }), row()],
-    ["value is 0.5, and as a double it is rounded", withColumns(base, { net: field("value") }), row()],
-    ['price (px) is "1.5", and whether the gateway writes it as text', { ...base, numbers: "text" }, row()],
     [
-      'maker is "", and whether the gateway sent null',
+      'price (px) is "1.5", and it is not known how the gateway wrote it',
+      withColumns(base, { window: field("px") }),
+      row(),
+    ],
+    ["value is 0.5, and a double is rounded", withColumns(base, { net: field("value") }), row()],
+    [
+      'price (px) is "1.5", and it is not known whether the gateway writes it as text',
+      { ...base, numbers: "text" },
+      row(),
+    ],
+    [
+      'maker is "", and it is not known whether the gateway sent null',
       withColumns(base, { maker: field("maker") }),
       row({ maker: "null" }),
     ],
     [
-      'maker is "", and whether the gateway sent null',
+      'maker is "", and it is not known whether the gateway sent null',
       withColumns(base, { maker: { kind: "absent" } }),
       row({ maker: "null" }),
     ],

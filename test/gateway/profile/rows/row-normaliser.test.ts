@@ -253,33 +253,30 @@ describe("one row", () => {
 
   it.each<[string, Fields]>([
     ["price (px) is missing", { px: undefined }],
-    ['price (px): "abc" is no decimal', { px: '"abc"' }],
-    ['price (px): "1_000" is no decimal', { px: '"1_000"' }],
-    ['price (px): ".5" is no decimal', { px: '".5"' }],
-    ["price (px): true is no decimal", { px: "true" }],
-    ["price (px): NaN is no decimal", { px: "NaN" }],
-    ["price (px): 1e999 has an exponent that no column can hold", { px: "1e999" }],
+    ['price (px): "abc" is not a decimal number', { px: '"abc"' }],
+    ['price (px): "1_000" is not a decimal number', { px: '"1_000"' }],
+    ['price (px): ".5" is not a decimal number', { px: '".5"' }],
+    ["price (px): true is not a decimal number", { px: "true" }],
+    ["price (px): NaN is not a decimal number", { px: "NaN" }],
+    ["price (px): 1e999 has an exponent too large for any column", { px: "1e999" }],
     ["ts_event (time): 1.0000001 is finer than a nanosecond", { time: "1.0000001" }],
     [
       "ts_event (time): 9223372036854.775808 is outside the range of 64-bit nanoseconds",
       { time: "9223372036854.775808" },
     ],
-    ['ts_event (time): "soon" is no time in ms', { time: '"soon"' }],
+    ['ts_event (time): "soon" is not a time in ms', { time: '"soon"' }],
     ["ts_event (time) is null", { time: "null" }],
-    ["account (acct): 5 is no text", { acct: "5" }],
-    ["account (acct): an object is no text", { acct: "{}" }],
-    ['side: "Q" is none of the values that the profile has words for: "B", "S"', { side: '"Q"' }],
-    [
-      'liquidity (maker): "true" is none of the values that the profile has words for: true, false',
-      { maker: '"true"' },
-    ],
+    ["account (acct): 5 is not text", { acct: "5" }],
+    ["account (acct): an object is not text", { acct: "{}" }],
+    [`side: "Q" is not in the profile's words: "B", "S"`, { side: '"Q"' }],
+    [`liquidity (maker): "true" is not in the profile's words: true, false`, { maker: '"true"' }],
     ["venue (instrument.exchange) is missing", { instrument: "null" }],
     ["venue (instrument.exchange) is missing", { instrument: "{}" }],
     ["symbol (instrument.symbol) is missing", { instrument: '{"exchange":"X"}' }],
-    ['the key "px" is there twice', { px: '1,"px":1' }],
-    ['the key "\\u0070x" is there twice'.replace("\\u0070", "p"), { px: '1,"\\u0070x":1' }],
-    ['the key "lot" is there twice', { lot: '1,"lot":1' }],
-    ['the key "a" is there twice', { lot: '{"a":1,"a":1}' }],
+    ['duplicate key "px"', { px: '1,"px":1' }],
+    ['duplicate key "\\u0070x"'.replace("\\u0070", "p"), { px: '1,"\\u0070x":1' }],
+    ['duplicate key "lot"', { lot: '1,"lot":1' }],
+    ['duplicate key "a"', { lot: '{"a":1,"a":1}' }],
     ["half a surrogate pair in a string", { acct: '"\\ud800"' }],
     ["half a surrogate pair in a string", { lot: '["\\udc00"]' }],
     ["values are nested deeper than 63 levels", { lot: "[".repeat(63) + "]".repeat(63) }],
@@ -313,7 +310,7 @@ describe("one row", () => {
     const texts = { px: '"1.50"', fee: '"0"' };
     expect(made(acmeRow(texts), map)).toBe(acmeLine());
     expect(readBadRow(made(acmeRow({ ...texts, px: "1.50" }), map))?.reason).toBe(
-      "price (px): 1.50 is a bare number, and the profile does not say numbers: exact",
+      "price (px): 1.50 is a bare number, which the profile does not allow (numbers: exact)",
     );
   });
 
@@ -330,9 +327,9 @@ describe("one row", () => {
     ];
     const map = withColumn("side", { kind: "field", path: ["side"], words });
     for (const one of ["1", "1.0", "10e-1"]) expect(made(acmeRow({ side: one }), map)).toBe(acmeLine());
-    expect(readBadRow(made(acmeRow({ side: '"1"' }), map))?.reason).toContain("none of the values");
+    expect(readBadRow(made(acmeRow({ side: '"1"' }), map))?.reason).toContain("not in the profile's words");
     expect(readBadRow(made(acmeRow({ side: "1.00000000000000000001" }), map))?.reason).toContain(
-      "none of the values",
+      "not in the profile's words",
     );
   });
 
@@ -372,9 +369,9 @@ describe("one row", () => {
 
   it("cannot be read by a map that contradicts itself", () => {
     const contrary = withColumn("venue", { kind: "field", path: ["acct", "venue"] });
-    expect(() => made("{}", contrary)).toThrow("fills: the field acct is named both as a value and");
+    expect(() => made("{}", contrary)).toThrow("fills: the field acct is used in two ways");
     const constant = withColumn("price", { kind: "constant", text: "cheap" });
-    expect(() => made("{}", constant)).toThrow('fills.price: "cheap" is no decimal');
+    expect(() => made("{}", constant)).toThrow('fills.price: "cheap" is not a decimal number');
   });
 });
 
@@ -386,7 +383,7 @@ describe("an answer", () => {
     Buffer.from(`\n${acmeRow({ lot: "1" })}\n${acmeRow({ acct: '"é\\u00e9"' })}`),
   ]);
   const bad = badRowLine(
-    { reason: 'price (px): "é" is no decimal', text: acmeRow({ px: '"é"' }) },
+    { reason: 'price (px): "é" is not a decimal number', text: acmeRow({ px: '"é"' }) },
     "1700000000123000000",
   );
   const lines = [
@@ -409,7 +406,9 @@ describe("an answer", () => {
       const out = await linesOf(normaliser, [Buffer.from(`${row}\n${torn}`)]);
       expect(out).toBe(`${acmeLine()}\n${torn}`);
     }
-    expect(await linesOf(normaliser, [Buffer.from(acmeRow({ px: "NaN" }))])).toContain("is no decimal");
+    expect(await linesOf(normaliser, [Buffer.from(acmeRow({ px: "NaN" }))])).toContain(
+      "is not a decimal number",
+    );
   });
 
   it("has each new field told once", async () => {

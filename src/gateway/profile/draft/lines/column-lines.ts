@@ -19,7 +19,7 @@ export interface AboutField {
   readonly values: readonly string[] | undefined;
 }
 
-/** A field of the rows with the values seen; none if no row was seen. */
+/** A field of the rows with the values seen, if any. */
 interface Field {
   readonly path: readonly string[];
   readonly name: string;
@@ -31,16 +31,16 @@ interface Guess {
   readonly why: string;
 }
 
-/** Rows of a table, and what else is known about their fields. */
+/** Rows of a table, and whatever else is known about their fields. */
 export interface SampleRows {
   readonly rows: readonly JsonObject[];
   readonly run: RunRef;
-  /** Fields by the gateway's descriptors, in addition to those seen. */
+  /** Fields in the gateway's descriptors, in addition to those seen. */
   readonly known?: readonly (readonly string[])[];
   readonly about?: (field: readonly string[]) => AboutField | undefined;
 }
 
-/** How a table's columns are filled, each guess with its reason; and `numbers`, if it matters. */
+/** Where a table's columns come from, each guess with its reason; and `numbers`, if it matters. */
 export function columnLines(
   table: Table,
   { rows, run, known = [], about = () => undefined }: SampleRows,
@@ -75,7 +75,7 @@ export function columnLines(
       : {
           key: "numbers",
           value: unsure("exact"),
-          why: `${bare}, bare: exact if the gateway writes decimals, and not floats`,
+          why: `${bare}, without quotes: exact if the gateway writes decimals rather than floats`,
         };
   return { numbers, columns };
 }
@@ -95,13 +95,13 @@ function fieldsOf(rows: readonly JsonObject[], known: readonly (readonly string[
   );
 }
 
-/** The name of a value: a message around a bare value says more than the value's name. */
+/** The name of a value; for a message around a single value, the message's name, which says more. */
 function nameOf(path: readonly string[]): string {
   const last = path.at(-1)!;
   return last === "value" && path.length > 1 ? path.at(-2)! : last;
 }
 
-/** The surest guesses first, over all columns: none takes a field that belongs to another by name. */
+/** The surest guesses first, across all columns, so that none takes a field that clearly belongs to another. */
 function guessAll(
   columns: readonly Column[],
   fields: readonly Field[],
@@ -133,7 +133,7 @@ const byValue: Guesser = ({ name }, free, { instanceId, runId }) => {
     id === undefined
       ? undefined
       : free.find(({ nodes }) => nodes.length > 0 && nodes.every((node) => scalarText(node) === id));
-  return field && { field, why: "it is the id that was asked for" };
+  return field && { field, why: "it is the id that was requested" };
 };
 
 const byOwnName: Guesser = ({ name }, free) => {
@@ -151,14 +151,14 @@ const byUsualName: Guesser = ({ name }, free) => {
 };
 
 const byNearName: Guesser = ({ name }, free) => {
-  // ids of other things, and other counts, have names that are similar enough to mislead
+  // ids and counts of other things have misleadingly similar names
   if (["seq", "run_id", "instance_id"].includes(name) || isCountOfNs(name)) return undefined;
   const near = likeliest(
     name,
     free.map((one) => one.name),
   );
   const field = free.find((one) => one.name === near);
-  return field && { field, why: "the nearest name" };
+  return field && { field, why: "the most similar name" };
 };
 
 const byTime: Guesser = ({ name }, free) => {
@@ -167,12 +167,12 @@ const byTime: Guesser = ({ name }, free) => {
   return field && { field, why: "the first field that is a time" };
 };
 
-/** A duration in a unit that only its name shows. */
+/** Whether a column is a duration, whose unit only the name shows. */
 function isCountOfNs(name: string): boolean {
   return name.endsWith("_ns");
 }
 
-/** Columns of few words, for which numbers, true and false may stand. */
+/** Columns with few words, which may also come as numbers, true or false. */
 const isWord: ReadonlySet<string> = new Set([
   "side",
   "liquidity",
@@ -206,14 +206,16 @@ function missing({ name }: Column, free: readonly string[], isSeen: boolean): Dr
   if (name === "instance_id") return { key: name, value: "instance", why: "no field has the instance's id" };
   if (name === "seq") return { key: name, value: "derived", why: "no field is called seq" };
   if (isSeen && free.length === 0 && name !== "ts_event")
-    return { key: name, value: "absent", why: "every field has a column already" };
+    return { key: name, value: "absent", why: "every field already has a column" };
   const others = free.length === 0 ? "" : ` (${someOf(free, 60)})`;
   const ways =
-    name === "ts_event" ? "name one" : "name one, or write absent, or { value: … } if it is always the same";
-  return { key: name, value: unsure(undefined), why: `no field looks like it: ${ways}${others}` };
+    name === "ts_event"
+      ? "name one"
+      : "name one, write absent, or write { value: … } if it is always the same";
+  return { key: name, value: unsure(undefined), why: `no field matches: ${ways}${others}` };
 }
 
-/** Fields with these names are written as a map, because each alone means something else. */
+/** Fields with these names are written as a map, because the bare word means something else. */
 const sources: ReadonlySet<string> = new Set(["run", "instance", "absent", "derived"]);
 
 function valueLine(
@@ -256,7 +258,7 @@ function valueLine(
     const { words, reason } = wordsText(table, column.name, field.name, values, said?.values);
     return line(`${from}, words: ${words}${more} }`, reason);
   }
-  if (optional) return line(plainly, "a row may be without it");
+  if (optional) return line(plainly, "rows may lack it");
   return line(
     plainly,
     node === undefined
@@ -270,7 +272,7 @@ function valueLine(
 /** Kinds whose `null` is the empty value. */
 const mayBeNull: ReadonlySet<string> = new Set(["string", "exact", "double"]);
 
-/** A field with more values than these does not hold words. */
+/** A field with more different values than this does not hold words. */
 const mostWords = 8;
 
 function wordsText(
@@ -304,12 +306,12 @@ function wordsText(
   };
 }
 
-/** Why a row's only time is taken although no name says that it is the time of learning. */
+/** Why ts_init comes from a time whose name does not say that it is when the event was learned of. */
 function otherTimes(fields: readonly Field[], time: Field): string {
   const others = fields.filter(
     (field) => field !== time && field.nodes.length > 0 && field.nodes.every(isTimeNode),
   );
   return others.length === 0
     ? "no other field is a time"
-    : `other times, if one of them is when it was learned of: ${others.map(({ path }) => pathText(path)).join(", ")}`;
+    : `other times, in case one of them is when it was learned of: ${others.map(({ path }) => pathText(path)).join(", ")}`;
 }

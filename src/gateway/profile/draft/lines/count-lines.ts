@@ -10,8 +10,8 @@ import { isTimeNode, timeUnitText } from "../time-unit.ts";
 import { parametersLine, timesLine } from "./table-lines.ts";
 
 /**
- * Counts of rows, from the first of these paths that has them for a run; undefined if none does. `time` is the line of
- * `ts_event`.
+ * The lines for row counts, from the first of these paths that has counts for a run; undefined if none does. `time` is
+ * the line of `ts_event`.
  */
 export async function countLines(
   asker: SampleAsker,
@@ -63,7 +63,7 @@ function linesOf(
     {
       key: "tables",
       value: `{ ${words.map((word) => `${scalar(word)}: ${unsure(tableOfName(word))}`).join(", ")} }`,
-      why: "by their names: confirm each, and leave out what is no table of runvault's",
+      why: "by their names: confirm each, and remove those that are not tables of runvault",
     },
     { key: "rows", value: pathScalar(rows), why: "by its name" },
     ...optional("first", first),

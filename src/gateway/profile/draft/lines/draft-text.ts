@@ -6,7 +6,7 @@ import { secretLines } from "./secret-lines.ts";
 
 export interface ProfileDraft {
   readonly text: string;
-  /** What the caller could add to the draft. */
+  /** What the user could give to improve the draft. */
   readonly warning: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface DraftedTable {
 
 export interface DraftParts {
   readonly name: string;
-  /** Headers that were sent. */
+  /** Headers that are sent. */
   readonly headers: readonly ProfileSecret[];
   /** The folder of the draft. */
   readonly folder: string;
@@ -45,7 +45,7 @@ export const mostShown = 20;
 const openDocuments = `documents: ${unsure(undefined)}  # name the lists of instances and runs, or \`given: { INSTANCE: [RUN] }\``;
 
 /**
- * A draft as a file. Lines that are the same for several tables are written once, so they need confirming only once.
+ * A draft as a file. Lines that several tables share are written once, so they need confirming only once.
  */
 export function draftText({
   name,
@@ -70,8 +70,8 @@ export function draftText({
   ];
   const common = new Set([...times, ...numbers, ...columns].map(idOf));
   const lines = [
-    "# A draft: hold each line against the gateway's documentation. Where a value ends in ?, confirm what stands before",
-    "# it by deleting the ?, or write what is right; nothing is used while a ? stands there.",
+    "# A draft: compare each line with the gateway's documentation. If a value ends in ?, delete the ? to confirm it,",
+    "# or write the right value. runvault does not accept this file while a ? remains.",
     "profile: 1",
     `name: ${name}`,
     ...secretLines("headers", headers, folder),
@@ -84,16 +84,16 @@ export function draftText({
   ];
   if (tables.length === 0)
     lines.push(
-      `  ${unsure(undefined)}: none  # no ${by} that looks like one of a table${by === "path" ? " gave rows" : " is known"}`,
+      `  ${unsure(undefined)}: none  # no ${by} that looks like a table${by === "path" ? " returned rows" : " was found"}`,
     );
   if (missing.length > 0)
     lines.push(
-      `  # no ${by} was found for ${missing.join(", ")}: give each one, or \`none\` if there is no such history`,
+      `  # no ${by} was found for ${missing.join(", ")}: name each, or write \`none\` if there is no such history`,
     );
   lines.push(...notes.map((note) => `  # ${visible(note)}`));
   // a draft must not become a profile before somebody has read it
   if (!lines.slice(2).some((line) => /\?"/.test(line.split("  # ")[0]!)))
-    lines[3] = `name: ${unsure(undefined)}  # a name for it, once each line has been read`;
+    lines[3] = `name: ${unsure(undefined)}  # name it once you have read each line`;
   return `${lines.join("\n")}\n`;
 }
 
@@ -106,7 +106,7 @@ function section(key: string, lines: readonly string[], open?: string): string[]
   return open === undefined ? [] : [open];
 }
 
-/** Lines that are equal, apart from reasons, in all of several tables that have their key. */
+/** Lines that are equal, apart from reasons, in every table that has their key, if several do. */
 function shared(tables: readonly (readonly DraftLine[])[]): DraftLine[] {
   const all = tables.flat();
   return [...new Map(all.map((line) => [line.key, line])).values()].filter((line) => {
@@ -124,9 +124,7 @@ function tableText(
   const left = columns?.flatMap((line) => own(line));
   const columnLines =
     left === undefined
-      ? [
-          `columns: ${unsure(undefined)}  # no row was seen: say where each comes from, or leave the table out`,
-        ]
+      ? [`columns: ${unsure(undefined)}  # no row was seen: say where each comes from, or remove the table`]
       : left.length === 0
         ? []
         : ["columns:", ...indented(left)];

@@ -22,31 +22,29 @@ export function requestLines(found: FoundRows, time: DraftLine | undefined): Req
   const order = orderOf(found, time);
   return {
     request: [
-      { key: "path", value: scalar(at.path), why: `it gave ${rows.length} rows` },
+      { key: "path", value: scalar(at.path), why: `it returned ${rows.length} rows` },
       parametersLine(at),
       { key: "pages", ...pagesOf(found) },
       {
         key: "rows",
         value: isUsual ? short : `{ ${form}, media_types: [${scalar(types)}] }`,
-        why: "as the answer has them",
+        why: "as in the answer",
       },
-      ...(order === undefined
-        ? []
-        : [{ key: "order", value: order, why: "as the rows seen stand by their times" }]),
+      ...(order === undefined ? [] : [{ key: "order", value: order, why: "by the times of the rows seen" }]),
       ...limitLines(at, found.takenLimit),
     ],
     times: timesLine(at, time),
   };
 }
 
-/** The same for a path without any rows seen. */
+/** The same for a path that returned no rows. */
 export function unseenLines(at: AskablePath): Omit<DraftedTable, "name"> {
   return {
     request: [
       {
         key: "path",
         value: scalar(at.path),
-        why: "by its name; it gave no row, so that what follows rests on no sample",
+        why: "by its name; it returned no rows, so the lines below are guesses",
       },
       parametersLine(at),
       ...limitLines(at),
@@ -66,12 +64,12 @@ export function parametersLine({ path, names, known }: AskablePath): DraftLine {
     if (name === undefined || (isId && path.includes(`{${role}}`))) return [];
     return [`${role}: ${isDescribed || isId ? scalar(name) : unsure(name)}`];
   });
-  const why = isDescribed ? "by their names" : "usual names, that rows show nothing of";
+  const why = isDescribed ? "by their names" : "usual names; rows cannot confirm them";
   return { key: "parameters", value: sent.length === 0 ? "{}" : `{ ${sent.join(", ")} }`, why };
 }
 
 /**
- * Rows do not show the unit of bounds: their names may; otherwise it is likely that of the rows, by the line of
+ * Rows do not show the unit of bounds. Parameter names may; otherwise it is probably that of the rows, in the line of
  * `ts_event`.
  */
 export function timesLine({ names, known }: AskablePath, time: DraftLine | undefined): DraftLine | undefined {
@@ -88,16 +86,16 @@ export function timesLine({ names, known }: AskablePath, time: DraftLine | undef
   const reasons = [
     ...(said === "" ? [] : [`the document says: ${shortText(said.replace(/\s+/g, " "), 100)}`]),
     ...(told === undefined && ofRows !== undefined
-      ? ["the unit is that of the rows, which need not be that of bounds"]
+      ? ["the unit is that of the rows; bounds may have another"]
       : []),
-    ...((told ?? ofRows) === "rfc3339" ? ["{ rfc3339: ms } if it reads no more than three decimals"] : []),
-    "no row shows whether one of exactly that time is in the answer: look it up",
+    ...((told ?? ofRows) === "rfc3339" ? ["{ rfc3339: ms } if the gateway reads only three decimals"] : []),
+    "look up whether bounds include rows with exactly that time",
   ];
   const value = `{ unit: ${unsure(told ?? ofRows)}, ${ends.join(", ")} }`;
   return { key: "times", value, why: reasons.join("; ") };
 }
 
-/** Whether a bound includes rows of exactly its time, if a description says so. */
+/** Whether a bound includes rows with exactly its time, if a description says so. */
 function endOf(description: string): "inclusive" | "exclusive" | undefined {
   if (/exclusive|excluded/i.test(description)) return "exclusive";
   return /inclusive|included/i.test(description) ? "inclusive" : undefined;
@@ -123,7 +121,7 @@ function limitLines({ names, known }: AskablePath, taken?: number): DraftLine[] 
 }
 
 /** The reason for a guessed limit that a gateway accepted. */
-export const takenLimitWhy = "more were refused: look the largest limit up";
+export const takenLimitWhy = "more were refused: look up the largest limit";
 
 function orderOf({ rows }: FoundRows, time: DraftLine | undefined): "descending" | "none" | undefined {
   const field = /from: ([\w.]+),/.exec(time?.value ?? "")?.[1]?.split(".");
@@ -150,7 +148,7 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
   const total = signOfTotal(told, around, { rows }, found.rows.length);
   const place = total?.isHeader === true ? `{ header: ${scalar(total.where)} }` : scalar(total?.where ?? "");
   const counted = total === undefined ? "" : `, total: ${place}`;
-  // beside a next page, a number no greater than these rows counts only them
+  // if there is a next page, a number that is not greater counts only these rows
   const all = total !== undefined && total.total > found.rows.length ? counted : "";
   if (sign?.by === "link")
     return { value: `{ by: link${all} }`, why: "the answer has a Link to the next page" };
@@ -158,12 +156,10 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
     const header = /^the header (.*)$/.exec(sign.where)?.[1];
     const next = header === undefined ? scalar(sign.where) : `{ header: ${scalar(header)} }`;
     if (sign.by === "address")
-      return { value: `{ by: address, next: ${next}${all} }`, why: "an address stands there" };
+      return { value: `{ by: address, next: ${next}${all} }`, why: "it holds an address" };
     const send = names.cursor === undefined ? unsure(sign.where.split(".").at(-1)) : scalar(names.cursor);
     const why =
-      names.cursor === undefined
-        ? "a cursor stands there: say which parameter sends it"
-        : "a cursor stands there";
+      names.cursor === undefined ? "it holds a cursor: say which parameter sends it" : "it holds a cursor";
     return { value: `{ by: cursor, send: ${send}, next: ${next}${all} }`, why };
   }
   if (names.offset !== undefined)
@@ -174,7 +170,7 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
   if (names.page !== undefined)
     return { value: `{ by: number, send: ${scalar(names.page)}${counted} }`, why: "by the parameter's name" };
   if (total !== undefined && total.total > found.rows.length) {
-    const why = `${total.where} says ${total.total}, and ${found.rows.length} rows came: look up how it pages`;
+    const why = `${total.where} says ${total.total}, but ${found.rows.length} rows came: look up how the gateway pages`;
     const beside = fieldsAround(around, { rows }).map(([where]) => where.split(".").at(-1)!);
     for (const [role, by] of [
       ["offset", "offset"],
@@ -189,7 +185,7 @@ function pagesOf(found: FoundRows): { readonly value: string; readonly why: stri
   if (empty !== undefined)
     return {
       value: unsure("none"),
-      why: `${empty} is empty here, and may lead to a next page where there is one`,
+      why: `${empty} is empty here, but may lead to a next page in longer answers`,
     };
   return { value: "none", why: "nothing in the answer looks like a next page" };
 }

@@ -18,7 +18,7 @@ import {
 import { dotted, requestNames, requestText } from "./request-names.ts";
 
 /**
- * Documents that methods probably return, by names and shapes. Adds those taken to `used`; `counted` has the gateway's
+ * Documents that methods probably return, by names and shapes. Adds the methods to `used`; `counted` has the gateway's
  * names for the tables that it counts, as far as seen.
  */
 export function rpcDocumentLines(
@@ -41,7 +41,7 @@ export function rpcDocumentLines(
     : ["documents:", ...lines];
 }
 
-/** Methods that may list instances, or one's runs, in askable form: the method's name replaces a path. */
+/** Methods that may list instances, or an instance's runs, as paths to request: the method's name is the path. */
 export function listMethods(methods: readonly DescMethodUnary[], what: "instances" | "runs"): AskablePath[] {
   return methods.flatMap((method): AskablePath[] => {
     const names = requestNames(method.input);
@@ -92,7 +92,7 @@ function runLines(method: DescMethodUnary): string[] | undefined {
   const lines = [
     methodLine(method, `by the name of ${scalar(dotted(list.path))}`),
     names.instance === undefined
-      ? 'parameters: { instance: "?" }  # no field of the request is called after an instance'
+      ? 'parameters: { instance: "?" }  # no field of the request is named after an instance'
       : `parameters: ${requestText(names, ["instance"])}  # by its name`,
     listLine(list),
     pathLine(
@@ -143,7 +143,7 @@ function countMethod(method: DescMethodUnary): CountMethod | undefined {
   return { at: { path, names: ids, known: { path, parameters: [] } }, list, rows, table };
 }
 
-/** The gateway's names for the tables that it counts, by the method that probably does so. */
+/** The gateway's names for the tables that it counts, from the method that probably counts. */
 export function countedTables(
   methods: readonly DescMethodUnary[],
 ): { readonly at: AskablePath; namesIn(answer: JsonNode | undefined): string[] } | undefined {
@@ -178,8 +178,8 @@ function storageLines(method: DescMethodUnary, counted: readonly string[]): stri
     listLine(list),
     pathLine("table", table, "the first text of an entry"),
     tables.length === 0
-      ? `tables: ${unsure(undefined)}  # what the gateway calls tables, its name first: \`{ trades: fills }\``
-      : `tables: { ${tables.join(", ")} }  # by their names: confirm each, and leave out what is no table of runvault's`,
+      ? `tables: ${unsure(undefined)}  # the gateway's names for tables, its name first: \`{ trades: fills }\``
+      : `tables: { ${tables.join(", ")} }  # by their names: confirm each, and remove those that are not tables of runvault`,
     pathLine("rows", rows, "by its name"),
     ...optionalLines({ first, last, final: fieldNamed(fields, /final|sealed|complete|closed/i, isBool) }),
     ...unitLines([first, last]),
@@ -214,7 +214,7 @@ function listLine({ path }: PlacedField): string {
 
 function pathLine(key: string, placed: PlacedField | undefined, why: string): string {
   return placed === undefined
-    ? `${key}: "?"  # nothing is called so`
+    ? `${key}: "?"  # no field has such a name`
     : `${key}: ${scalar(dotted(placed.path))}  # ${why}`;
 }
 
@@ -226,7 +226,7 @@ function optionalLines(fields: Readonly<Record<string, PlacedField | undefined>>
 
 function unitLines(times: readonly (PlacedField | undefined)[]): string[] {
   const counts = times.filter((placed) => placed !== undefined && !isTimestamp(placed.field.message));
-  return counts.length === 0 ? [] : ['unit: "?"  # of these times: stands in no descriptor'];
+  return counts.length === 0 ? [] : ['unit: "?"  # unit of these times: descriptors do not say'];
 }
 
 function isBool(field: DescField): boolean {

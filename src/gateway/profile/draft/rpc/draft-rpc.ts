@@ -30,17 +30,17 @@ import { dotted, requestNames, requestText } from "./request-names.ts";
 
 export interface RpcDraftRequest {
   readonly gateway: GatewayOptions;
-  /** Of the profile. */
+  /** Name of the profile. */
   readonly name: string;
-  /** Headers that were sent, to be named in the draft. */
+  /** Headers that are sent and that the draft names. */
   readonly headers: readonly ProfileSecret[];
   /** The folder of the draft. */
   readonly folder: string;
-  /** Path below which methods are, instead of that of the gateway's address. */
+  /** Path below which the methods are, instead of the path in the gateway's address. */
   readonly base: string | undefined;
   /** The descriptor set, and how the profile names it. */
   readonly descriptors: { readonly file: string; readonly written: string };
-  /** A run whose rows to request; by default one from the gateway's lists. */
+  /** The run whose rows are requested; by default one from the gateway's lists. */
   readonly run: RunRef | undefined;
   readonly signal: AbortSignal;
 }
@@ -92,8 +92,8 @@ export async function draftRpcProfile(request: RpcDraftRequest): Promise<Profile
     more: [
       "rpc:",
       asking.protocol === undefined
-        ? `  protocol: ${unsure(undefined)}  # grpc or connect: no call was answered`
-        : `  protocol: ${asking.protocol}  # a call was answered by it`,
+        ? `  protocol: ${unsure(undefined)}  # grpc or connect: no call got an answer`
+        : `  protocol: ${asking.protocol}  # a call succeeded with it`,
       `  descriptors: ${scalar(descriptors.written)}`,
       ...(base === undefined ? [] : [`  base: ${JSON.stringify(base)}`]),
       ...indented(documents),
@@ -105,7 +105,9 @@ export async function draftRpcProfile(request: RpcDraftRequest): Promise<Profile
     notes:
       others.length === 0
         ? []
-        : [`methods that no name says the use of: ${others.slice(0, mostShown).join(", ")}${more}`],
+        : [
+            `other methods, with names that do not show their use: ${others.slice(0, mostShown).join(", ")}${more}`,
+          ],
   });
   return { text, warning: sampleWarning(runs.length, seen, true) };
 }
@@ -168,7 +170,7 @@ function candidateOf(method: DescMethodUnary, table: TableName): Candidate[] {
   const row = list?.field.message;
   if (list === undefined || row === undefined) return [];
   const names = requestNames(method.input);
-  // a method that takes no run has no history of runs
+  // a method that takes no run cannot return the history of one
   if (names.run === undefined) return [];
   const byMethod = tableOfName(method.name) === table;
   if (!byMethod && (tableOfName(method.name) !== undefined || tableOfName(list.field.name) !== table))
@@ -180,7 +182,7 @@ function candidateOf(method: DescMethodUnary, table: TableName): Candidate[] {
   return [{ table, method, names, list: list.path, row, next: next?.path, why }];
 }
 
-/** Calls methods, in whichever protocol the gateway turns out to speak. */
+/** Calls methods with the protocol that the gateway turns out to speak. */
 class Asking implements ListAsker {
   protocol: RpcProfile["protocol"] | undefined;
   readonly #session: HttpSession;
@@ -205,7 +207,7 @@ class Asking implements ListAsker {
         if (found.rows.length > 0) return found;
         first ??= found;
       }
-      const told = "no run is known to ask for rows of";
+      const told = "no run was found to request rows from";
       first ??= { candidate, run: { instanceId: "", runId: "" }, rows: [], told };
     }
     return first;
@@ -238,7 +240,7 @@ class Asking implements ListAsker {
       const list = answer.status === 200 ? nodeAt(jsonOf(answer), candidate.list) : undefined;
       const rows = list?.kind === "array" ? list.items.filter((item) => item.kind === "object") : [];
       const told =
-        answer.refusal === undefined ? `it gave ${rows.length} rows` : `it answered ${answer.refusal}`;
+        answer.refusal === undefined ? `it returned ${rows.length} rows` : `it answered ${answer.refusal}`;
       const found = { candidate, run, rows, told };
       if (answer.status === 200) return refused === undefined ? found : { ...found, takenLimit: limit };
       refused = found;
@@ -254,7 +256,7 @@ class Asking implements ListAsker {
     values: AskedFor,
     place: ErrorPlace,
   ): Promise<Told | string> {
-    let why = "it was not asked";
+    let why = "it was not called";
     const protocols = this.protocol === undefined ? (["grpc", "connect"] as const) : [this.protocol];
     for (const protocol of protocols) {
       const whole = { protocol, descriptors: this.#file, base: this.#base, ...file };
@@ -284,7 +286,7 @@ class Asking implements ListAsker {
   }
 }
 
-/** The user must say what columns need. */
+/** A draft leaves open what columns need; the user fills it in. */
 const noFaults: Parameters<typeof compileRpc>[2] = {
   fault: () => undefined,
   firstOf: (...paths) => paths.at(-1)!,
@@ -301,7 +303,7 @@ const passable: ReadonlySet<string> = new Set([
   "server_error",
 ]);
 
-/** As much of a profile as needed to ask a method for rows. */
+/** The part of a profile that requesting rows from a method needs. */
 function tableFile({ table, method, names, list, next }: Candidate): Pick<RpcFile, "tables"> {
   const { instance, run, limit, cursor } = names;
   const pages = next === undefined || cursor === undefined ? "none" : { send: [...cursor], next: [...next] };
@@ -321,9 +323,9 @@ function methodLines({ candidate, told, takenLimit }: Found): string[] {
   if (times !== undefined) lines.push(`    times: ${times}`);
   const token =
     next === undefined
-      ? "none  # nothing in the answer is called a token"
+      ? "none  # no field of the answer is named like a token"
       : names.cursor === undefined
-        ? `{ send: "?", next: ${scalar(dotted(next))} }  # the answer has a token, and no field of the request is called one`
+        ? `{ send: "?", next: ${scalar(dotted(next))} }  # the answer has a token, but no field of the request is named like one`
         : `{ send: ${scalar(dotted(names.cursor))}, next: ${scalar(dotted(next))} }  # by their names`;
   lines.push(
     `    pages: ${token}`,
@@ -334,7 +336,7 @@ function methodLines({ candidate, told, takenLimit }: Found): string[] {
   return lines;
 }
 
-/** How bounds are written: a Timestamp has its unit; nothing says whether a bound includes its own time. */
+/** How bounds are written: a Timestamp has its own unit; whether a bound is inclusive is not in the descriptors. */
 function timesText(input: DescMessage, names: Candidate["names"]): string | undefined {
   const bounds = [names.from, names.to].filter((path) => path !== undefined);
   if (bounds.length === 0) return undefined;
@@ -343,7 +345,7 @@ function timesText(input: DescMessage, names: Candidate["names"]): string | unde
     return "chain" in found && isTimestamp(found.chain.at(-1)!.message);
   });
   const ends = `from: ${unsure("inclusive")}, to: ${unsure("exclusive")}`;
-  const why = "as usual: look up whether a row of exactly that time is in the answer";
+  const why = "the usual ones: look up whether bounds include rows with exactly that time";
   if (isStamp) return `{ ${ends} }  # ${why}`;
   const unit = bounds.map((path) => unitOfName(path.at(-1)!)).find((one) => one !== undefined);
   return `{ unit: ${unsure(unit)}, ${ends} }  # ${why}, and the unit`;
@@ -372,7 +374,7 @@ function nameOf({ parent, name }: DescMethodUnary): string {
   return `${parent.typeName}.${name}`;
 }
 
-/** A gateway's text, for one line of a comment. */
+/** A text from the gateway, on one line for a comment. */
 function scalarLine(text: string): string {
   return shortText(text.replace(/[\p{C}\s]+/gu, " "), 100);
 }

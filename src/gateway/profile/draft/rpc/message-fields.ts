@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { isTimestamp, kindText, wrapped } from "../../rpc/message-path.ts";
 
-/** A field in a message, or in one of those that it holds once. */
+/** A field in a message, or in a message that it contains once. */
 export interface PlacedField {
   readonly path: readonly string[];
   readonly field: DescField;
@@ -10,7 +10,7 @@ export interface PlacedField {
 /** How deep messages are searched. */
 const deepest = 4;
 
-/** A message's single values, with their paths; not of lists, maps, or nested messages of the same kind. */
+/** A message's single values, with their paths; not those in lists, maps, or nested messages of the same kind. */
 export function singleFields(
   message: DescMessage,
   around: readonly string[] = [],
@@ -48,12 +48,12 @@ export function listFields(message: DescMessage): PlacedField[] {
   return found;
 }
 
-/** Whether a field holds further ones. */
+/** Whether a field contains further fields. */
 function isGroup(field: DescField): boolean {
   return field.fieldKind === "message" && !isTimestamp(field.message) && wrapped(field.message) === undefined;
 }
 
-/** The first field of a kind with a matching name; the enclosing name counts if its own is a generic id. */
+/** The first field of a kind with a matching name. If its own name is a generic id, the enclosing name counts. */
 export function fieldNamed(
   fields: readonly PlacedField[],
   name: RegExp,

@@ -18,7 +18,7 @@ function isFit(role: ParameterRole, field: DescField): boolean {
   return role === "from" || role === "to" ? isTime(field) : isText(field);
 }
 
-/** Fields of a request as a profile has them. */
+/** Fields of a request as a profile writes them. */
 export function requestText(
   names: Partial<Record<ParameterRole, readonly string[]>>,
   roles: readonly ParameterRole[],

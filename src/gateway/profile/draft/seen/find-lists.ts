@@ -15,7 +15,7 @@ export interface ListAsker {
 }
 
 export interface FoundLists {
-  /** Runs whose rows may be requested, the likeliest first. */
+  /** Runs whose rows may be requested, the most likely first. */
   readonly runs: readonly RunRef[];
   /** The profile's `documents`, each guess with its reason. */
   readonly lines: readonly string[];
@@ -42,7 +42,7 @@ interface ListedRun extends RunRef {
 /** Where lists of instances and runs may be. */
 export interface ListPlaces {
   readonly instances: readonly AskablePath[];
-  /** What instances are called in other places. */
+  /** What other paths call instances. */
   readonly named: readonly string[];
   /** `list` is where instances were found, `name` the gateway's name for an instance's id. */
   runs(list: string | undefined, name: string): readonly AskablePath[];
@@ -83,7 +83,7 @@ export async function findListings(
   };
 }
 
-/** A gateway's lists over REST: those of its document, or else the usual ones. */
+/** Finds a gateway's lists over REST, in its document or at the usual paths. */
 export async function findLists(
   asker: ListAsker,
   paths: readonly KnownPath[] | undefined,
@@ -96,9 +96,9 @@ export async function findLists(
       paths === undefined ? usualRuns(list ?? "/instances", name) : listPaths(paths, "runs"),
   };
   const { instances, inside, runs, known, instanceName, asked } = await findListings(asker, places, wanted);
-  // a list of all runs is not one of an instance's runs
+  // a list of all runs is not a list of one instance's runs
   const isListed = runs !== undefined && takesInstance(runs.at);
-  // a documented list that showed nothing must be described by the user
+  // the user must describe a documented list that came empty
   const isOpen = wanted === undefined && openLines(paths, "runs").length > 0;
   return {
     runs: wanted === undefined ? known : [wanted],
@@ -139,7 +139,7 @@ function instanceNames(paths: readonly KnownPath[] | undefined): string[] {
   return all.filter((name) => parameterRole(name) === "instance");
 }
 
-/** Runs of the first of these paths that lists any. */
+/** The runs at the first of these paths that lists any. */
 async function findRuns(
   asker: ListAsker,
   candidates: readonly AskablePath[],
@@ -153,7 +153,7 @@ async function findRuns(
     let first: SeenList | undefined;
     for (const instance of takesInstance(at) ? instances : [undefined]) {
       const told = await asker.ask(at, instance === undefined ? {} : { instance });
-      // a path that does not exist will not exist for another instance
+      // a path that does not exist for one instance will not exist for another
       if (told?.status !== 200) break;
       const list = seenList(jsonOf(told), "run", at.names.run === undefined ? [] : [at.names.run]);
       if (list === undefined) continue;
@@ -185,7 +185,7 @@ function instanceIn(node: SeenList["entries"][number]["node"]): string | undefin
   return askableId(found?.[1]);
 }
 
-/** Lists of run ids in the entries of a list of instances. */
+/** The run ids in the entries of a list of instances. */
 function runsInside({
   entries,
 }: SeenList): { readonly path: readonly string[]; readonly runs: readonly ListedRun[] } | undefined {
@@ -250,11 +250,11 @@ function pathLine({ path }: AskablePath, { entries }: SeenList): DraftLine {
   };
 }
 
-/** A list in the gateway's document that showed nothing. */
+/** A list in the gateway's document that came empty. */
 function openLines(paths: readonly KnownPath[] | undefined, what: "instances" | "runs"): string[] {
   const [at] = paths === undefined ? [] : listPaths(paths, what);
   if (at === undefined) return [];
-  const why = "by its path; no entry was seen: say where the list is, and the id";
+  const why = "by its path; no entry was seen: say where the list and the ids are";
   const line = `${what}: { path: ${scalar(at.path)}, list: ${unsure(undefined)}, id: ${unsure(undefined)} }`;
   return [`${line}  # ${why}`];
 }
@@ -268,6 +268,6 @@ function givenLines(known: readonly RunRef[], wanted: RunRef | undefined): strin
     ([instance, of]) => `${scalar(instance)}: [${of.map(({ runId }) => scalar(runId)).join(", ")}]`,
   );
   return [
-    `given: { ${pairs.join(", ")} }  # no list of an instance's runs was found: name all that you want`,
+    `given: { ${pairs.join(", ")} }  # no list of an instance's runs was found: name all the runs that you want`,
   ];
 }

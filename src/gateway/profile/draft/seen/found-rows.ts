@@ -4,7 +4,7 @@ import { arraysIn, type JsonNode, type JsonObject, readJsonText } from "../../ch
 import type { AskablePath } from "./known-paths.ts";
 import type { SampleAnswer } from "./sample-asker.ts";
 
-/** Rows of a table, and the answer that had them. */
+/** Rows of a table, and the answer that contained them. */
 export interface FoundRows extends SampleAnswer {
   readonly at: AskablePath;
   readonly run: RunRef;
@@ -23,7 +23,7 @@ export function rowsIn(told: Told): Pick<FoundRows, "around" | "array" | "rows">
   // a document without rows is not a row
   if (around?.kind === "object" && told.mediaType === "application/json") return undefined;
   const lines = told.text.split("\n").filter((line) => line.trim() !== "");
-  // a truncated answer's last line is dropped
+  // the last line of a truncated answer is incomplete
   if (told.cut) lines.pop();
   const rows = lines.map((line) => readJsonText(line)).filter((node) => node?.kind === "object");
   if (rows.length === 0 || rows.length !== lines.length) return undefined;

@@ -1,6 +1,6 @@
 import type { TableName } from "../../../../model/profile/table.ts";
 
-/** Common meanings of names of paths and parameters; the first match wins. */
+/** What names of paths and parameters commonly mean; the first match wins. */
 export type ParameterRole = "instance" | "run" | "from" | "to" | "limit" | "cursor" | "offset" | "page";
 
 const parameterWords: readonly (readonly [ParameterRole, RegExp])[] = [
@@ -32,7 +32,7 @@ const tableWords: readonly (readonly [TableName, RegExp])[] = [
   ["metrics", /metrics|statistics/i],
 ];
 
-/** The table that a name means; undefined if it means none. */
+/** The table that a name means; undefined if none. */
 export function tableOfName(name: string): TableName | undefined {
   return tableWords.find(([, words]) => words.test(name))?.[0];
 }
@@ -43,7 +43,7 @@ export function listNamed(name: string): "instances" | "runs" | undefined {
   return /^(?:runs|sessions|executions)$/i.test(name) ? "runs" : undefined;
 }
 
-/** Other common names for a column's field, likelier ones first. */
+/** Other common names for a column's field, the most likely first. */
 export const fieldWords: Readonly<Record<string, readonly string[]>> = {
   run_id: ["run", "session", "sessionId", "executionId", "execution"],
   instance_id: ["instance", "strategy", "bot", "botId", "desk"],

@@ -5,7 +5,7 @@ type Words = readonly (readonly [word: string, said: RegExp])[];
 const buy = /^(?:b|buy|buyer|bought|long|\+?1)$/i;
 const sell = /^(?:s|sell|seller|sold|short|-1)$/i;
 
-/** Columns on whose words figures depend, with common words of gateways. */
+/** Columns whose words affect computed figures, with common words of gateways. */
 const columnWords: Readonly<Record<string, Words>> = {
   side: [
     ["BUY", buy],
@@ -68,12 +68,12 @@ export function likelyStatus(text: string): "RUNNING" | "FINISHED" | "FAILED" | 
   return meant(statusWords, text) as "RUNNING" | "FINISHED" | "FAILED" | undefined;
 }
 
-/** An enum's value for nothing, which no row has. */
+/** Whether a text is an enum's value for "unspecified", which no row has. */
 export function isNoWord(text: string): boolean {
   return /(?:^|_)(?:UNKNOWN|UNSPECIFIED|UNDEFINED|NONE|INVALID)$/i.test(text);
 }
 
-/** Enum values often begin with the enum's name. */
+/** The meaning of a word, also with a prefix: enum values often begin with the enum's name. */
 function meant(words: Words, text: string): string | undefined {
   const short = text.replace(/\.0+$/, "");
   return words.find(([, said]) => said.test(short) || said.test(short.split("_").at(-1)!))?.[0];

@@ -7,13 +7,13 @@ import type { KnownPath } from "./openapi-paths.ts";
 export interface AskablePath {
   readonly path: string;
   readonly names: Readonly<Partial<Record<ParameterRole, string>>>;
-  /** As in the gateway's document; if there is none, a guess. */
+  /** The path as in the gateway's document, or a guess if there is none. */
   readonly known: KnownPath;
 }
 
 const holder = /\{([^}]*)\}/g;
 
-/** The same path with our own placeholders, as far as names in it say which is which. */
+/** The same path with runvault's placeholders, as far as its names show which id is which. */
 export function askable(known: KnownPath, sole: "run" | "instance" = "run"): AskablePath {
   const { path, parameters } = known;
   const holders = [...path.matchAll(holder)].map(([, name]) => name!);
@@ -35,7 +35,7 @@ function idRole(name: string): "run" | "instance" | undefined {
   return role === "run" || role === "instance" ? role : undefined;
 }
 
-/** Whether the path has no ids but an instance's and a run's. */
+/** Whether the path has no ids other than an instance's and a run's. */
 export function isWhole({ path }: AskablePath): boolean {
   return !/\{(?!run\}|instance\})/.test(path);
 }
@@ -45,7 +45,7 @@ function isOfRun({ path, names }: AskablePath): boolean {
   return path.includes("{run}") || names.run !== undefined;
 }
 
-/** A document's possible paths of lists of instances or runs: by name, or because others lie below. */
+/** A document's possible paths of lists of instances or runs: by name, or because other paths are below them. */
 export function listPaths(paths: readonly KnownPath[], what: "instances" | "runs"): AskablePath[] {
   const all = paths.map((known) => askable(known, "instance"));
   const fit = all.filter(
@@ -67,12 +67,12 @@ function lastPart(path: string): string | undefined {
   return last === undefined || last.includes("{") ? undefined : last;
 }
 
-/** A document's possible paths of a table's rows. */
+/** A document's possible paths to a table's rows. */
 export function tablePaths(paths: readonly KnownPath[], table: TableName): AskablePath[] {
   return paths.map((known) => askable(known)).filter((one) => tableOfPath(one) === table);
 }
 
-/** The table that a path's last name means; undefined for none. */
+/** The table that a path's last name means; undefined if none. */
 export function tableOfPath(one: AskablePath): TableName | undefined {
   const parts = one.path.split("/").filter((part) => part !== "" && !part.startsWith("{"));
   const last = parts.at(-1) ?? "";
@@ -85,12 +85,12 @@ export function tableOfPath(one: AskablePath): TableName | undefined {
   );
 }
 
-/** A document's path of a single run: its summary. */
+/** A document's path to a single run: its summary. */
 export function runPath(paths: readonly KnownPath[]): AskablePath | undefined {
   return paths.map((known) => askable(known)).find((one) => one.path.endsWith("{run}") && isWhole(one));
 }
 
-/** The paths of a document that counts of a run's rows may be at. */
+/** A document's possible paths to counts of a run's rows. */
 export function countPaths(paths: readonly KnownPath[]): AskablePath[] {
   const name = /^(?:storage|counts?|holdings|tall(?:y|ies)|facts|inventory)$/i;
   return paths
@@ -98,7 +98,7 @@ export function countPaths(paths: readonly KnownPath[]): AskablePath[] {
     .filter((one) => name.test(lastPart(one.path) ?? "") && isOfRun(one) && isWhole(one));
 }
 
-/** Paths at which lists of instances usually are. */
+/** Usual paths of lists of instances. */
 export function usualInstances(): AskablePath[] {
   const words = ["instances", "strategies", "bots", "desks", "models"];
   return [builtInContract.paths.instances, ...words.map((word) => `/${word}`)].map((path) =>
@@ -106,7 +106,7 @@ export function usualInstances(): AskablePath[] {
   );
 }
 
-/** Usual paths of an instance's runs, from a `list` of instances; `name` is the gateway's name for such an id. */
+/** Usual paths of an instance's runs; `list` is the path of instances, `name` what the gateway calls their ids. */
 export function usualRuns(list: string, name: string): AskablePath[] {
   const words = ["runs", "sessions", "executions"];
   const contract = askable({
@@ -121,7 +121,7 @@ export function usualRuns(list: string, name: string): AskablePath[] {
   return list === builtInContract.paths.instances ? [contract] : [...inside, ...beside, contract];
 }
 
-/** The gateway's name for a list's ids, if nothing says it: the field that has them, or the list in the singular. */
+/** A guess at the gateway's name for a list's ids: the field that has them, or the list's name in the singular. */
 export function idName(list: string, id: readonly string[]): string {
   const field = id.at(-1) ?? "";
   if (!/^(?:|id|name|key|code)$/i.test(field)) return field;
@@ -129,7 +129,7 @@ export function idName(list: string, id: readonly string[]): string {
   return last.replace(/ies$/, "y").replace(/s$/, "");
 }
 
-/** Usual paths of a table's rows. `runs` is where runs were listed, `names` the gateway's names for ids. */
+/** Usual paths to a table's rows. `runs` is where runs were listed, `names` the gateway's names for ids. */
 export function usualTables(
   table: TableName,
   runs: string | undefined,
@@ -140,7 +140,7 @@ export function usualTables(
   const contract = askable({ path: tableNamed(table).path, parameters: own });
   const words = table === "fills" ? ["fills", "trades"] : [table];
   const bases = runs === undefined ? ["/runs/{run}"] : [`${runs}/{run}`];
-  // runs below their instance often also exist without it
+  // runs listed below an instance often also have a path without it
   if (runs?.includes("{instance}")) bases.push(`/${lastPart(runs)}/{run}`);
   const { instance, run } = names;
   const found = words.flatMap((word) => [...bases.map((base) => `${base}/${word}`), `/${word}`]);

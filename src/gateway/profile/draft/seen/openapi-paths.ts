@@ -4,7 +4,7 @@ import { z } from "zod";
 export interface KnownPath {
   readonly path: string;
   readonly parameters: readonly string[];
-  /** What is said of parameters, by their names. */
+  /** What the document says about parameters, by name. */
   readonly about?: Readonly<Record<string, AboutParameter>>;
 }
 

@@ -5,7 +5,7 @@ import { isTimeNode, timeUnitText } from "../time-unit.ts";
 import { likelyStatus } from "./guessed-words.ts";
 import type { SeenList } from "./seen-list.ts";
 
-/** Fields of a list's runs, besides their ids. */
+/** Fields of the runs in a list, apart from their ids. */
 export interface RunFieldsSeen {
   readonly started: readonly string[] | undefined;
   readonly ended: readonly string[] | undefined;
@@ -26,7 +26,7 @@ export function runFieldsIn({ entries, id }: SeenList): RunFieldsSeen {
     return values.length > 0 && values.every(isTimeNode);
   });
   const named = (name: RegExp, of: typeof fields) => of.find(({ path }) => name.test(telling(path)))?.path;
-  // two times without telling names: a run begins before it ends
+  // if the names of two times do not help: a run begins before it ends
   const [one, two] = times;
   const isPair =
     times.length === 2 &&
@@ -101,7 +101,7 @@ export function runFieldLines({ entries }: SeenList, seen: RunFieldsSeen): Draft
     lines.push({
       key: "final",
       value: pathScalar(seen.final),
-      why: "by its name: whether no row will be added any more",
+      why: "by its name: whether no more rows will be added",
     });
   return lines;
 }

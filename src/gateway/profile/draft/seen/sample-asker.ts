@@ -4,7 +4,7 @@ import { type Asker, NoMoreRequests, type Told } from "../../check/asker.ts";
 import { refusesLimit, rowLimits } from "../draft-bounds.ts";
 import type { AskablePath } from "./known-paths.ts";
 
-/** Ids to ask with. */
+/** Ids to use in a request. */
 export interface SampleIds {
   readonly instance?: string;
   readonly run?: string;
@@ -13,7 +13,7 @@ export interface SampleIds {
 const noNames = { from: undefined, to: undefined, filters: {}, fixed: {} } as const;
 const accepted = "application/json, application/x-ndjson";
 
-/** After these errors another path may work; a gateway that is unreachable or refuses the caller has none. */
+/** After these errors another path may work; after others, such as an unreachable gateway, none will. */
 const passable: ReadonlySet<string> = new Set(["route_not_found", "refused"]);
 
 export interface SampleAnswer {
@@ -22,7 +22,7 @@ export interface SampleAnswer {
   readonly takenLimit: number | undefined;
 }
 
-/** Requests paths that may exist, and skips those that do not. */
+/** Requests paths that may exist; those that do not give undefined. */
 export class SampleAsker {
   readonly #asker: Asker;
 
@@ -45,7 +45,7 @@ export class SampleAsker {
     return first && { told: first, takenLimit: undefined };
   }
 
-  /** The answer, of any status; undefined if there is none, or no request left. Throws if a key is required. */
+  /** The answer, with any status; undefined if there is none or no requests are left. Throws if a key is required. */
   async ask(
     { path, names }: AskablePath,
     ids: SampleIds,

@@ -9,15 +9,15 @@ import { parameterRole } from "./guessed-names.ts";
 export interface SeenList {
   /** Where it is in the answer. */
   readonly path: readonly string[];
-  /** Where an entry has its id; with no names, the entry is the id. */
+  /** Where an entry has its id; empty if the entry is the id. */
   readonly id: readonly string[];
   readonly why: string;
   readonly entries: readonly { readonly id: string; readonly node: JsonNode }[];
 }
 
 /**
- * The list in an answer: the first array whose entries are, or have, unique ids. `named` is the gateway's name for such
- * an id elsewhere. Undefined if there is none.
+ * The list in an answer: the first array whose entries are or have unique ids. `named` is the gateway's name for such
+ * an id elsewhere. Undefined if there is no list.
  */
 export function seenList(
   answer: JsonNode | undefined,
@@ -67,16 +67,16 @@ function idIn(
     if (at >= 0) return { path: paths[at]!, why: "by its name" };
   }
   const first = paths.find((path) => entries.some((entry) => !isTimeNode(nodeAt(entry, path)!)));
-  return first && { path: first, why: "the first field that tells entries apart" };
+  return first && { path: first, why: "the first field with unique values" };
 }
 
-/** Texts or whole numbers, all different, that can be requested. */
+/** Whether these are texts or whole numbers, all different, that can be used in a request. */
 function areIds(nodes: readonly (JsonNode | undefined)[]): boolean {
   const ids = nodes.map(askableId);
   return ids.every((id) => id !== undefined) && new Set(ids).size === ids.length;
 }
 
-/** The id in a value: a text or whole number that fits into an address; else undefined. */
+/** The id in a value: a text or whole number that fits into an address; otherwise undefined. */
 export function askableId(node: JsonNode | undefined): string | undefined {
   if (node?.kind === "boolean" || (node?.kind === "number" && !/^\d+$/.test(node.text))) return undefined;
   const id = scalarText(node);
