@@ -2,7 +2,7 @@ import { isTableName } from "../model/profile/table.ts";
 import type { Asked } from "../serve/wire-hook.ts";
 import type { Fault, FaultKind } from "./fault.ts";
 
-/** The faults of one server: how often each may still occur, and what it waits for. */
+/** The faults of one server: how often each may still occur, and the requests that it waits for. */
 export class ArmedFaults {
   #left = new Map<Fault, number>();
   readonly #requests = new Map<Fault, number>();
@@ -12,7 +12,7 @@ export class ArmedFaults {
     this.arm(faults);
   }
 
-  /** Replaces all faults, with their full counts: one server for many trials of a client. */
+  /** Replaces all faults, with full counts, so that one server can serve many trials of a client. */
   arm(faults: readonly Fault[]): void {
     this.#left = new Map(faults.map((fault) => [fault, fault.times]));
   }

@@ -5,10 +5,10 @@ import type { Asked, ByteStop, RowStop } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { FaultKind } from "./fault.ts";
 
-/** Kinds that refuse a request, over either transport. */
+/** Kinds that refuse a request over either transport. */
 const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-409", "status-500", "status-502"];
 
-/** Our own code if it differs from the one on the wire. */
+/** runvault's code where it differs from the one on the wire. */
 const ownCodes: Readonly<Record<string, ErrorCode>> = { history_incomplete: "incomplete" };
 
 /** Throws the error for the client if a fault refuses the request. */
@@ -31,7 +31,7 @@ export function refuseByFault(faults: ArmedFaults, asked: Asked): void {
   }
 }
 
-/** Waits while faults delay the answer. Throws the signal's reason when it aborts. */
+/** Waits while faults delay the answer. Throws the signal's reason if it aborts. */
 export async function delayByFault(faults: ArmedFaults, asked: Asked, signal: AbortSignal): Promise<void> {
   const hits = faults.on(asked, ["delay"]).filter((fault) => faults.hit(fault));
   const delayMs = hits.reduce((sum, { at }) => sum + at, 0);
@@ -43,7 +43,7 @@ export async function delayByFault(faults: ArmedFaults, asked: Asked, signal: Ab
 
 const rowEndings = { cut: "cut", "cut-clean": "whole", stall: "stalled" } as const;
 
-/** After which rows an answer with rows of the table stops. */
+/** The row after which an answer with rows of the table stops. */
 export function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
   return faults.on(table, ["cut", "cut-clean", "stall"]).map((fault) => ({
     rows: fault.at,
@@ -52,7 +52,7 @@ export function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
   }));
 }
 
-/** After which bytes an answer with rows of the table stops. */
+/** The byte after which an answer with rows of the table stops. */
 export function byteStops(faults: ArmedFaults, table: TableName): ByteStop[] {
   return faults.on(table, ["cut-bytes", "cut-bytes-clean"]).map((fault) => ({
     bytes: fault.at,

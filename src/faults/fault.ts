@@ -4,10 +4,10 @@ import { isTableName, tableHint, tableNamed, tableNames } from "../model/profile
 import { nearestName } from "../model/text/nearest-name.ts";
 import { type Asked, documentRoutes } from "../serve/wire-hook.ts";
 
-/** Codes for a 409 on history, the usual one first. */
+/** Codes of a 409 for history, the usual one first. */
 const conflictCodes = ["history_identity_conflict", "history_unavailable", "history_incomplete"] as const;
 
-/** What an argument of a fault is. ROW, BYTES, SECONDS, MILLISECONDS, DIFFERENCE and PAGE end up in `Fault.at`. */
+/** The meaning of an argument. ROW, BYTES, SECONDS, MILLISECONDS, DIFFERENCE and PAGE all become `Fault.at`. */
 type ArgumentName =
   | "ROW"
   | "BYTES"
@@ -28,17 +28,17 @@ type ArgumentName =
   | "?CODE";
 
 interface KindEntry {
-  /** In order; those with a question mark may be left out. */
+  /** In order; those with a question mark are optional. */
   readonly args: readonly ArgumentName[];
-  /** Default of `*TIMES`: `Infinity` for what shapes data, 1 for what a retry should overcome. */
+  /** Default of `*TIMES`: `Infinity` for faults in data, 1 for faults that a retry should overcome. */
   readonly times: number;
-  /** May stand on a document route as well. */
+  /** Also possible on a document route. */
   readonly documents?: true;
   /** Smallest value of `at`. */
   readonly least?: number;
-  /** What CODE may be. */
+  /** Possible values of CODE. */
   readonly codes?: readonly string[];
-  /** Shows over this transport alone. */
+  /** The only transport that has this fault. */
   readonly only?: "rest" | "rpc";
   readonly meaning: string;
 }
@@ -47,8 +47,8 @@ const always = Number.POSITIVE_INFINITY;
 
 /**
  * Faults that change rows or facts count rows in the run's whole table in key order, from 1, and remember them by
- * identity, so that other requests, in any window, meet the same row. Faults that shape an answer (cut, cut-clean,
- * stall, cap) count rows in the answer.
+ * identity, so that other requests, in any window, get the same fault on the same row. Faults of an answer (cut,
+ * cut-clean, stall, cap) count rows in the answer.
  */
 const kinds = {
   cut: {
@@ -56,39 +56,38 @@ const kinds = {
     times: 1,
     least: 0,
     only: "rest",
-    meaning: "connection dropped after ROW rows of the answer, without the end of the chunked body",
+    meaning: "the connection drops after ROW rows of the answer, without the end of the chunked body",
   },
   "cut-clean": {
     args: ["ROW"],
     times: 1,
     least: 0,
-    meaning: "answer ends after ROW of its rows, closed as if complete; over RPC without a next-page token",
+    meaning: "the answer ends after ROW rows as if complete; over RPC without a next-page token",
   },
   "cut-bytes": {
     args: ["BYTES"],
     times: 1,
     least: 0,
-    meaning: "connection dropped after BYTES bytes of the body as sent",
+    meaning: "the connection drops after BYTES bytes of the body as sent",
   },
   "cut-bytes-clean": {
     args: ["BYTES"],
     times: 1,
     least: 0,
-    meaning: "body ends after BYTES bytes as sent, closed as if complete",
+    meaning: "the body ends after BYTES bytes as sent, as if complete",
   },
   stall: {
     args: ["ROW"],
     times: 1,
     least: 0,
-    meaning:
-      "nothing more is sent after ROW rows of the answer, over RPC after half of such a page; the answer stays open",
+    meaning: "the answer stays open but sends nothing after ROW rows, over RPC after half of such a page",
   },
   delay: {
     args: ["MILLISECONDS"],
     times: always,
     least: 0,
     documents: true,
-    meaning: "the answer begins MILLISECONDS later, over RPC each page",
+    meaning: "the answer, over RPC each page, starts MILLISECONDS later",
   },
   "rate-limit": {
     args: ["?SECONDS"],
@@ -114,7 +113,7 @@ const kinds = {
   absent: {
     args: [],
     times: always,
-    meaning: "runs have no such table: 409 history_unavailable for its rows, and storage facts leave it out",
+    meaning: "runs do not have the table: 409 history_unavailable for its rows, and storage facts omit it",
   },
   cap: {
     args: ["ROW"],
@@ -131,13 +130,13 @@ const kinds = {
     args: ["ROW", "?COUNT", "?REQUESTS"],
     times: always,
     meaning:
-      "rows ROW to ROW+COUNT-1 (1) appear with the REQUESTS-th request for facts or rows of the table; REQUESTS is required here",
+      "rows ROW to ROW+COUNT-1 (1) appear only from the REQUESTS-th request for facts or rows of the table on; REQUESTS is required here",
   },
   repeat: { args: ["ROW"], times: always, meaning: "row ROW is sent twice" },
   malformed: {
     args: ["ROW"],
     times: always,
-    meaning: "row ROW is cut in half, so it is not JSON; over RPC a page with it fails",
+    meaning: "row ROW is cut in half, so it is not valid JSON; over RPC a page with it fails",
   },
   "wrong-type": {
     args: ["ROW", "?COLUMN"],
@@ -147,37 +146,37 @@ const kinds = {
   decimals: {
     args: ["ROW", "?COLUMN"],
     times: always,
-    meaning: "exact COLUMN (the first) of row ROW has twelve decimals",
+    meaning: "the exact column COLUMN (the first) of row ROW has twelve decimals",
   },
   number: {
     args: ["ROW", "?COLUMN"],
     times: always,
     meaning:
-      "exact COLUMN (the first) of row ROW is a JSON number, not a string; over RPC a page with it fails",
+      "the exact column COLUMN (the first) of row ROW is a JSON number instead of a string; over RPC a page with it fails",
   },
   "missing-key": {
     args: ["ROW", "?COLUMN"],
     times: always,
-    meaning: "COLUMN (the last) of row ROW is left out; over RPC a page with it fails",
+    meaning: "COLUMN (the last) of row ROW is missing; over RPC a page with it fails",
   },
   "unknown-field": {
     args: ["ROW"],
     times: always,
-    meaning: "row ROW has one more field, over RPC of an unknown number",
+    meaning: "row ROW has an additional field, over RPC one with an unknown number",
   },
   "out-of-order": { args: ["ROW"], times: always, meaning: "rows ROW and ROW+1 are swapped" },
-  "foreign-run": { args: ["ROW"], times: always, meaning: "row ROW carries another run_id" },
+  "foreign-run": { args: ["ROW"], times: always, meaning: "row ROW has another run_id" },
   "out-of-bounds": {
     args: ["ROW"],
     times: always,
-    meaning: "row ROW has a ts_event just outside the window asked for",
+    meaning: "row ROW has a ts_event just outside the requested window",
   },
   "facts-disagree": {
     args: ["DIFFERENCE"],
     times: always,
     least: Number.NEGATIVE_INFINITY,
     meaning:
-      "storage facts say DIFFERENCE rows more (fewer when negative) than there are, at the table's first row",
+      "storage facts count DIFFERENCE rows more (fewer if negative) than there are, at the table's first row",
   },
   "facts-ignore-bounds": {
     args: [],
@@ -194,13 +193,13 @@ const kinds = {
     args: ["PAGE"],
     times: 1,
     only: "rpc",
-    meaning: "the token behind page PAGE is refused as invalid_argument",
+    meaning: "the token after page PAGE is refused as invalid_argument",
   },
   "page-too-large": {
     args: ["PAGE"],
     times: 1,
     only: "rpc",
-    meaning: "page PAGE is larger than 4 MiB: an unknown field fills it up; binary only",
+    meaning: "page PAGE is larger than 4 MiB because of an unknown field; binary only",
   },
   "connect-error": {
     args: ["CODE"],
@@ -215,13 +214,13 @@ const kinds = {
     times: 1,
     documents: true,
     only: "rpc",
-    meaning: "nothing is answered until the deadline of the client has passed, or the client leaves",
+    meaning: "there is no answer until the client's deadline has passed or the client leaves",
   },
   "field-twice": {
     args: ["ROW", "?COLUMN"],
     times: always,
     only: "rpc",
-    meaning: "COLUMN (seq) is set twice in row ROW, the second time to another value",
+    meaning: "COLUMN (seq) is set twice in row ROW, the second time to a different value",
   },
   "compress-small": {
     args: [],
@@ -234,7 +233,7 @@ const kinds = {
 
 export type FaultKind = keyof typeof kinds;
 
-/** Kinds that never show over REST. */
+/** Kinds that never occur over REST. */
 export type RpcFaultKind = {
   [Kind in FaultKind]: (typeof kinds)[Kind] extends { readonly only: "rpc" } ? Kind : never;
 }[FaultKind];
@@ -246,7 +245,7 @@ export interface Fault {
   readonly kind: FaultKind;
   /** `*` is any table. */
   readonly target: Asked | "*";
-  /** Row, bytes, seconds, milliseconds, difference or page; 0 if the kind has none. */
+  /** A row, bytes, seconds, milliseconds, a difference or a page; 0 if the kind has none of these. */
   readonly at: number;
   /** How many rows, from `at` on. */
   readonly count: number;
@@ -254,13 +253,13 @@ export interface Fault {
   /** The request that releases late rows; Infinity if only `release` does. */
   readonly requests: number;
   readonly column: string | undefined;
-  /** Of the error; undefined if it was not given. */
+  /** The error's code; undefined if not given. */
   readonly code: string | undefined;
-  /** How many answers it hits; Infinity is all. */
+  /** How many answers it affects; Infinity for all. */
   readonly times: number;
 }
 
-/** All faults, for `--help`: each with its form and one line of meaning. */
+/** All faults, for `--help`: each with its form and its meaning in one line. */
 export const faultKinds: readonly FaultForm[] = Object.entries(kinds as Record<FaultKind, KindEntry>).map(
   ([kind, entry]) => ({
     kind: kind as FaultKind,
@@ -274,18 +273,18 @@ export interface FaultForm {
   readonly kind: FaultKind;
   readonly form: string;
   readonly meaning: string;
-  /** The one transport it shows over. */
+  /** The only transport that has it. */
   readonly only: "rest" | "rpc" | undefined;
 }
 
 /** The syntax of faults, in one paragraph, for `--help`. */
 export const faultGrammar =
   "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; delay, rate-limit, status-…, connect-error, deadline and compress-small " +
-  `also take the documents ${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs; default: ` +
+  `also take the documents ${documentRoutes.join(", ")}. TIMES is the number of answers affected, over all runs; default: ` +
   "1 for cut…, stall, rate-limit, status-5…, page-…, token-expired, connect-error and deadline, otherwise all. " +
   "Rows count from 1: in the answer for cut, cut-clean, stall and cap; in the run's whole table in key order for the " +
-  "others, so that the same row is hit however often it is asked for. Pages count from 1 in their listing. A fault " +
-  "marked REST or RPC shows only there.";
+  "others, so that the same row is affected in every request. Pages count from 1 in their listing. A fault " +
+  "marked REST or RPC occurs only there.";
 
 function formOf(kind: string, entry: KindEntry): string {
   const args = entry.args.map((arg, index) => {
@@ -295,7 +294,7 @@ function formOf(kind: string, entry: KindEntry): string {
   return `${kind}@TABLE${args.join("")}`;
 }
 
-/** Reads `cut@fills:1000`. Throws `invalid_argument` with the forms there are. */
+/** Reads `cut@fills:1000`. Throws `invalid_argument` with the possible forms. */
 export function parseFault(text: string): Fault {
   const match = /^([a-z0-9-]+)@([a-z_]+|\*)(?::([^*]*))?(?:\*(\d+))?$/.exec(text);
   const [, kindText = "", target = "", argText, timesText] = match ?? [];
@@ -314,7 +313,7 @@ export function parseFault(text: string): Fault {
   const times = timesText === undefined ? entry.times : Number(timesText);
   if (times < 1) throw refusal(text, "TIMES must be at least 1");
   if (timesText !== undefined && (kind === "late" || kind === "tie-cap" || kind === "absent")) {
-    throw refusal(text, `${kind} takes no TIMES: rows and facts would stop agreeing`);
+    throw refusal(text, `${kind} takes no TIMES, because rows and facts would no longer agree`);
   }
 
   const given = argText === undefined ? [] : argText.split(",");

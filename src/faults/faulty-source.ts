@@ -39,18 +39,18 @@ const lineKinds: readonly FaultKind[] = [
   ...(["absent", "late", "cap", "tie-cap", "cut", "cut-clean", "stall"] as const),
 ];
 
-/** Rows over RPC keep to their messages' fields: unknown fields are added on the wire instead. */
+/** Rows over RPC can have only their messages' fields: unknown fields are added on the wire instead. */
 const messageKinds = rowKinds.filter((kind) => kind !== "unknown-field");
 
-/** A row as in the source, which is its identity, and as shown. */
+/** A row as in the source, which identifies it, and as sent. */
 interface ShownRow {
   readonly id: string;
   readonly row: string;
 }
 
 /**
- * A source whose rows and facts have faults: errors of a store, not of the wire. Chunks of tables without a fault pass
- * unchanged. Disposing it disposes the source it wraps.
+ * A source whose rows and facts have faults, as of a store rather than of the wire. Chunks of tables without a fault
+ * pass unchanged. Disposing it disposes the source it wraps.
  */
 export class FaultySource implements HistorySource {
   readonly label: string;
@@ -111,7 +111,7 @@ export class FaultySource implements HistorySource {
     return this.#shown(request);
   }
 
-  /** The source's own answer, except with a fault on the table's lines, which no other form can show. */
+  /** The source's own answer, unless there is a fault on the table's lines, which no other form can have. */
   async answer(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null> {
     if (this.#faults.on(request.table, lineKinds).length > 0) return null;
     return (await this.#source.answer?.(request, accepted)) ?? null;
@@ -190,7 +190,7 @@ export class FaultySource implements HistorySource {
     }
     const disagreeing = this.#faults.on(table, ["facts-disagree"]);
     if (disagreeing.length === 0 || shown.first === undefined) return shown;
-    // only the first row has the difference, so windows still add up, unlike with facts that ignore bounds
+    // only the window with the first row has the difference, so windows still add up, unlike facts that ignore bounds
     const whole = (await this.#source.facts(run, {}, signal))?.get(table);
     for (const fault of disagreeing) {
       if (shown.first !== whole?.first || !this.#faults.hit(fault)) continue;
@@ -205,13 +205,13 @@ export class FaultySource implements HistorySource {
   }
 
   async #heldRows(run: RunRef & { table: TableName }, late: readonly Fault[]): Promise<ReadonlySet<string>> {
-    // all decided before the first await, so that one answer sees one state
+    // everything is decided before the first await, so that one answer sees one state
     const holding = late.filter((fault) => this.#faults.holds(fault));
     const held = await Promise.all(holding.map(({ at, count }) => this.#rowsAt(run, at, count)));
     return new Set(held.flat());
   }
 
-  /** The rows of the window in key order, without held ones, with tied ones on one timestamp. */
+  /** The rows of the window in key order: late ones held back, tied ones on one timestamp. */
   async *#shownRows(
     request: RowRequest,
     held: ReadonlySet<string>,
@@ -294,7 +294,7 @@ export class FaultySource implements HistorySource {
     return shown;
   }
 
-  /** Rows `first` to `first + count - 1` of the run's whole table, from 1; fewer while the table has fewer. */
+  /** Rows `first` to `first + count - 1` of the run's whole table, from 1; fewer if the table has fewer. */
   async #rowsAt(
     { instanceId, runId, table }: RunRef & { table: TableName },
     first: number,
@@ -367,7 +367,7 @@ function passes(row: string, filters: Readonly<Record<string, string | undefined
   return Object.entries(filters).every(([name, wanted]) => !wanted || fieldValue(row, name) === wanted);
 }
 
-/** UTF-8 bytes as latin1 text, the form of rows here. */
+/** A text's UTF-8 bytes as latin1 text, the form of rows here. */
 function bytesText(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }

@@ -1,6 +1,6 @@
 /**
- * The lines of an NDJSON stream without line ends, as latin1 text, which preserves every byte. A last line without its
- * end also counts. Not for hot paths.
+ * The lines of an NDJSON stream without line ends, as latin1 text, which preserves every byte. A last line without a
+ * line end counts, too. Not for hot paths.
  */
 export async function* rowLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = "";

@@ -19,13 +19,12 @@ export function fieldValue(row: string, name: string): string {
   return text.startsWith('"') ? String(JSON.parse(Buffer.from(text, "latin1").toString("utf8"))) : text;
 }
 
-/** The row with the JSON text of a field's value replaced; every other byte stays. */
+/** The row with the JSON text of a field's value replaced; all other bytes stay. */
 export function withField(row: string, name: string, json: string): string {
   fieldText(row, name);
   return row.replace(fieldPattern(name), (_match, before: string) => `${before}"${name}":${json}`);
 }
 
-/** The row without a field. */
 export function withoutField(row: string, name: string): string {
   const value = fieldPattern(name).exec(row);
   if (value === null) return row;

@@ -4,7 +4,7 @@ import type { Asked, RpcAnswer, SentAnswer } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import { byteStops } from "./fault-effects.ts";
 
-/** An answer changed by faults. A body that ends early as if complete gets a matching length. */
+/** Applies faults to an answer. A body that ends early as if complete gets a matching length. */
 export function faultyAnswer(
   faults: ArmedFaults,
   asked: Asked,

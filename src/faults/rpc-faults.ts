@@ -20,7 +20,7 @@ import type { FaultySource } from "./faulty-source.ts";
 /** A number that no message has a field for. */
 const strangeNumber = 1000;
 
-/** Effects of a server's faults on calls and pages; not on an answer's bytes. */
+/** The effects of a server's faults on calls and pages, but not on an answer's bytes. */
 export class RpcFaults {
   readonly #faults: ArmedFaults;
   readonly #source: FaultySource;
@@ -36,7 +36,7 @@ export class RpcFaults {
   async refuse(asked: Asked, signal: AbortSignal): Promise<void> {
     for (const fault of this.#faults.on(asked, ["connect-error", "deadline"])) {
       if (fault.kind === "connect-error" && this.#faults.hit(fault)) {
-        // the names are in the order of the numbers, which begin with 1
+        // the names are in the order of the codes, which start at 1
         const code: Code = (connectCodeNames as readonly unknown[]).indexOf(fault.code) + 1;
         throw new ConnectError(`refused by fault ${fault.text}`, code);
       }
@@ -49,7 +49,7 @@ export class RpcFaults {
     }
   }
 
-  /** Refuses the page as if its token had expired; else returns how to make it. */
+  /** Refuses the page as if its token had expired, or returns how to make it. */
   async beforePage(place: RunRef & { readonly table: TableName }, number: number): Promise<PageShape> {
     this.#refuseToken(place.table, number);
     const ends = this.#faults.on(place.table, ["cut-clean"]).map(({ at }) => at);
@@ -63,7 +63,7 @@ export class RpcFaults {
     }
   }
 
-  /** Changes to rows on the wire; undefined for none. */
+  /** Changes to rows on the wire; undefined if there are none. */
   async #rowChange(place: RunRef & { readonly table: TableName }): Promise<RowChange | undefined> {
     const { table } = place;
     const placed: { fault: Fault; row: string | undefined }[] = [];
@@ -84,7 +84,7 @@ export class RpcFaults {
     };
   }
 
-  /** The page as sent: the one before it, if that is repeated; without a token, if it ends clean. */
+  /** The page as sent: the one before if that is repeated; without a token if the listing is cut clean. */
   shown(table: TableName, token: string, page: Page): Page {
     for (const fault of this.#faults.on(table, ["page-repeat"])) {
       const before = this.#toRepeat.get(fault);
@@ -99,7 +99,7 @@ export class RpcFaults {
     return page;
   }
 
-  /** Makes a page larger than 4 MiB; undefined if it stays as it is. */
+  /** The field that makes a page larger than 4 MiB; undefined if it stays as it is. */
   filling(table: TableName, { number }: Page): UnknownField | undefined {
     for (const fault of this.#faults.on(table, ["page-too-large"])) {
       if (fault.at !== number || !this.#faults.hit(fault)) continue;

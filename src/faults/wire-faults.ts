@@ -6,7 +6,7 @@ import { FaultySource } from "./faulty-source.ts";
 import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { RpcFaults } from "./rpc-faults.ts";
 
-/** The faults in what a server sends of a source. */
+/** The faults in a server's answers. */
 export function wireFaults(faults: ArmedFaults): (source: HistorySource) => WireHook {
   return (source) => {
     const faulty = new FaultySource(source, faults);

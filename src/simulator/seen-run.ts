@@ -1,14 +1,14 @@
 import type { Nanoseconds } from "../model/time.ts";
 import type { WorldRun } from "./world/world.ts";
 
-/** What the clock shows of a run. */
+/** The part of a run that the clock reveals. */
 export interface SeenRun {
   readonly run: WorldRun;
-  /** Only rows known by then are visible; undefined for all. */
+  /** Rows known by this time are visible; undefined for all. */
   readonly known: Nanoseconds | undefined;
   /** True while rows may still be added. */
   readonly going: boolean;
-  /** Undefined while it goes on. */
+  /** Undefined while the run goes on. */
   readonly ended: Nanoseconds | undefined;
   readonly status: "RUNNING" | "FINISHED" | "FAILED";
 }

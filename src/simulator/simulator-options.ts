@@ -12,7 +12,7 @@ export interface SimulatorOptions {
   /** Runs of each instance, 1 to 999; with `templates` to 100,000, and 200,000 over all instances. Default 2. */
   readonly runs: number;
   /**
-   * Render only so many ended runs of each instance; the others reuse their rows, under their own ids and, without
+   * Render only this many ended runs of each instance; the others reuse their rows, under their own ids and, without
    * `bars`, at their own times. Default: every run is rendered.
    */
   readonly templates?: number | undefined;
@@ -20,19 +20,19 @@ export interface SimulatorOptions {
   readonly rows: number;
   /** Exact number of fills per run, many per order; `rows` is then ignored. Default: the strategy decides. */
   readonly fills?: number | undefined;
-  /** A CSV or CSV.gz file of bars, of a minute or longer, that each run trades; `rows` is then ignored. Default: generated bars. */
+  /** A CSV or CSV.gz file of bars (a minute or longer) to trade; `rows` is ignored. Default: generated bars. */
   readonly bars?: string | undefined;
   /** Whether the last run of every instance reveals its rows by the clock. Default false. */
   readonly growing: boolean;
-  /** Every so-many-th run of an instance fails early, except the growing one; 0 for none. Default 3, with `bars` 0. */
+  /** One run in this many of an instance fails early, but not the growing one; 0 for none. Default 3, with `bars` 0. */
   readonly failed: number;
-  /** The clock, which only decides what a growing run shows. Default: the machine's. */
+  /** The clock, which decides only how much of a growing run is visible. Default: the machine's. */
   readonly clock: () => Nanoseconds;
   /** Faults in what instances do. Default: none. */
   readonly faults: readonly InstanceFault[];
   /** Faults in the books of runs, at most one per instance; runs started by actions have none. Default: none. */
   readonly bookFaults: readonly BookFault[];
-  /** Rendered worlds live here and are used again. */
+  /** Rendered worlds are stored here and reused. */
   readonly cacheDir: string;
   /** The first instrument; the others have its name and a number. Default BTC-PERP, with `bars` the file's name. */
   readonly symbol?: string | undefined;
@@ -52,8 +52,8 @@ export interface SimulatorOptions {
   /** The meaning of `cash` and `position_value` in equity rows. Default "spot". */
   readonly accounting: Accounting;
   /**
-   * Basis points by which every fill beats the market's price, 0 to 1000, at most two decimals: above its fees the
-   * strategy wins. Default 0.
+   * Basis points by which every fill beats the market's price, 0 to 1000, at most two decimals. If they exceed its
+   * fees, the strategy makes a profit. Default 0.
    */
   readonly edge: number;
   /** Deposits and withdrawals, alternating, in each currency after the start, 0 to 10,000. Default 0. */
@@ -98,7 +98,7 @@ const defaults = {
   fundingMs: 0,
 };
 
-/** The options with defaults filled in. Throws `invalid_argument` on numbers out of their range. */
+/** The options with defaults filled in. Throws `invalid_argument` for numbers out of range. */
 export function simulatorOptions(given: GivenOptions): SimulatorOptions {
   const failed = given.bars === undefined ? 3 : 0;
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
@@ -110,7 +110,7 @@ export function simulatorOptions(given: GivenOptions): SimulatorOptions {
       options.runs,
       1,
       mostRendered,
-      `With templates, of which the others have their rows, there may be ${mostRuns}.`,
+      `With --templates, which reuses rows, there may be ${mostRuns}.`,
     );
   } else {
     whole("runs", options.runs, 1, mostRuns);
@@ -131,7 +131,7 @@ export function simulatorOptions(given: GivenOptions): SimulatorOptions {
   currencies(options.currencies);
   edge(options.edge);
   if (!Number.isInteger(options.fundingMs / minuteMs) || options.fundingMs < 0) {
-    throw new RunvaultError("invalid_argument", "funding is settled every so many whole minutes", {
+    throw new RunvaultError("invalid_argument", "the funding period must be a whole number of minutes", {
       hint: "Perpetual futures usually settle every 8h.",
     });
   }
@@ -144,7 +144,7 @@ function currencies(names: readonly string[]): void {
   throw new RunvaultError(
     "invalid_argument",
     `currencies must be 1 to ${mostCurrencies} different names of 1 to 12 letters and digits, not ${JSON.stringify(names.join(","))}`,
-    { hint: "Write USD,EUR." },
+    { hint: "For example, write USD,EUR." },
   );
 }
 

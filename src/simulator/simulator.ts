@@ -49,22 +49,22 @@ export type { RenderWatch } from "./world/world.ts";
 export interface RunSpan {
   readonly started: Nanoseconds;
   readonly ended: Nanoseconds;
-  /** When the last row is known, including late ones: then a growing run is final. */
+  /** When the last row is known, including late ones. From then on a growing run is final. */
   readonly complete: Nanoseconds;
 }
 
 /** A deterministic world as a source of history. */
 export interface Simulator extends HistorySource, ControlPlane {
-  /** What both planes say of an instance. */
+  /** What both planes report about each instance. */
   instances(): Promise<readonly (InstanceEntry & InstanceState)[]>;
-  /** When a rendered run happens, whatever the clock says: for setting a growing run's clock. */
+  /** When a rendered run happens, regardless of the clock, which may be set by it. */
   span(run: RunRef): RunSpan;
-  /** The spans of runs that grow with the clock, begun or not. */
+  /** The spans of runs that grow with the clock, whether or not they have begun. */
   growing(): readonly RunSpan[];
 }
 
 /**
- * Opens the world of these options, and renders it into the cache folder if it is not there yet. The same options give
+ * Opens the world of these options, and first renders it into the cache folder if necessary. The same options give
  * the same bytes on every machine. Throws `invalid_argument` for options out of range and for an invalid file of bars,
  * and the reason of the watch's signal.
  */
@@ -173,7 +173,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
 
   const entryOf = async (seen: SeenRun): Promise<RunEntry> => {
     const { run, known, going, ended, status } = seen;
-    // rows are only ever added, so their number identifies them
+    // rows are only ever added, so their number identifies their state
     const counted = known === undefined ? undefined : await factsOf(seen, {});
     const rows = tableNames.reduce(
       (sum, table) => sum + (counted?.get(table)?.rows ?? BigInt(run.tables[table].rows)),
@@ -301,7 +301,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
       );
     },
     async [Symbol.asyncDispose]() {
-      // files are open only during calls; the indexes go with the object
+      // files are open only during calls, and the indexes are in memory
       readers.clear();
       await begun[Symbol.asyncDispose]();
     },

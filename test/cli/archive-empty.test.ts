@@ -20,15 +20,15 @@ test("archive --empty takes the operator's word for tables, given one by one or 
     const first = await archive("one");
     expect(first.status).toBe(4);
     expect(first.stdout).toContain(
-      "\n  hint for factors: If the table is meant to have no rows, run again with --empty factors;",
+      "\n  hint for factors: If the table should have no rows, run again with --empty factors;",
     );
     // the state says it: no code repeats it
     expect(first.stdout).toMatch(
-      /^ +factors +UNVERIFIED .* the gateway gives no rows, and nothing proves that there are none/m,
+      /^ +factors +UNVERIFIED .* the gateway returns no rows, but nothing proves that there are none/m,
     );
     const { stdout: listed } = await runInside(["runs", "--archive", join(folder, "one")]);
     expect(listed).toContain(
-      "factors: UNVERIFIED: the gateway gives no rows, and nothing proves that there are none",
+      "factors: UNVERIFIED: the gateway returns no rows, but nothing proves that there are none",
     );
     expect(first.stdout + listed).not.toContain("unverified:");
     expect((await archive("one", "--empty", "factors")).status).toBe(4);

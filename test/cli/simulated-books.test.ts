@@ -25,18 +25,18 @@ test.each([
   [["--symbols", "many"], "--symbols must be a whole number from 1 to 100"],
   [["--transfers", "-1"], "--transfers must be a whole number from 0 to 10000"],
   [["--currencies", "USD,,EUR"], "currencies must be 1 to 10 different names of 1 to 12 letters and digits"],
-  [["--currencies", "USD,USD"], "Write USD,EUR."],
+  [["--currencies", "USD,USD"], "For example, write USD,EUR."],
   [["--accounting", "cash"], "Allowed choices are spot, margin."],
   [["--edge", "-3"], "--edge must be a positive number"],
   [["--edge", "0.005"], "edge must be basis points from 0 to 1000 with at most two decimals, not 0.005"],
   [["--edge", "1001"], "edge must be basis points from 0 to 1000"],
   [["--funding", "8"], "--funding must be a duration with its unit"],
-  [["--funding", "90s"], "funding is settled every so many whole minutes"],
+  [["--funding", "90s"], "the funding period must be a whole number of minutes"],
   [["--fault", "lose-fil@*"], "Did you mean lose-fill?"],
   [["--fault", "lose-fill@*:3"], "it must have the form KIND@INSTANCE"],
   [["--fault", "lose-fill@alpha-2"], "there is no instance alpha-2"],
   [["--fault", "lose-transfer@*"], "--transfers N"],
-  [["--fault", "lose-fill@*", "--fault", "shift-fee@alpha-1"], "the books of alpha-1 have a fault already"],
+  [["--fault", "lose-fill@*", "--fault", "shift-fee@alpha-1"], "the books of alpha-1 already have a fault"],
 ])("runvault simulate %j is refused before anything is served", async (args, told) => {
   const { status, stdout, stderr } = await runInside([...small(), ...args]);
   expect(stderr.replaceAll(/\s+/g, " ")).toContain(told);

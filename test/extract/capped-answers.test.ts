@@ -119,7 +119,7 @@ describe("a last timestamp where answers of its table stop short", () => {
     const table = await archived(rows, { cap: { rows: 62 }, resources: resources("A", "B", "C", "D") });
     expect(stateOf(table)).toMatchObject({
       state: "INCOMPLETE",
-      error: expect.stringMatching(/^the gateway gives 62 rows at ts_event \d+/),
+      error: expect.stringMatching(/^the gateway returns 62 rows at ts_event \d+/),
     });
   });
 });

@@ -128,7 +128,7 @@ describe("a widened column", () => {
   test.each([
     ["DECIMAL(18,9)", "=18,8", ", and DECIMAL(18,8) cannot hold all of its values"],
     ["DECIMAL(18,9)", "=12,9", ", and DECIMAL(12,9) cannot hold all of its values"],
-    ["DECIMAL(38,9)", "", ": its 29 digits before the point and 18 after it make more than 38"],
+    ["DECIMAL(38,9)", "", ": its 29 digits before the point and 18 after it are more than 38"],
   ])("only ever widens: from %s, fills.price%s is refused", async (present, to, says) => {
     await under.archive.replaceTypes({ exactTypes: { fills: { price: present } }, widening: {} });
     const before = await under.committedText();

@@ -116,7 +116,9 @@ describe("the proof that is required to be hashed", () => {
       return new Map([["fills", { ...fills, schemaFingerprint: `${fills.schemaFingerprint},extra:string` }]]);
     });
     const { manifest } = await tables.archiveRun(other, hashed);
-    expect(manifest.tables.fills!.attempt.error?.message).toContain("covers other fields than ours");
+    expect(manifest.tables.fills!.attempt.error?.message).toContain(
+      "covers different fields than runvault's",
+    );
   });
 
   it("is not given while rows are set aside", async () => {

@@ -201,7 +201,7 @@ test.each([
   [
     ["lose-fill@alpha-1", "shift-fee@*"],
     {},
-    /alpha-1 have a fault already, lose-fill@alpha-1/,
+    /alpha-1 already have a fault, lose-fill@alpha-1/,
     /--instances/,
   ],
 ])("%j in a world %j is refused", async (texts, more, message, hint) => {

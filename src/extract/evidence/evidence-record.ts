@@ -10,12 +10,12 @@ export interface RowsHere {
 }
 
 /**
- * What a gateway reported and sent about one table of a run. It only grows: a later answer with less takes nothing
- * back, because a lagging node may have given it. Code that decides to drop evidence calls `letGo`.
+ * What a gateway reported and sent about one table of a run. It only grows: a later answer with less does not reduce
+ * it, because it may come from a lagging node. Code that decides to drop evidence calls `letGo`.
  */
 export class EvidenceRecord {
   readonly #items = new Map<string, Evidence>();
-  /** Not in the journal yet. */
+  /** Not yet in the journal. */
   #unnoted: Evidence[] = [];
   #isCut = false;
   /** The last count of each window. */
@@ -23,7 +23,7 @@ export class EvidenceRecord {
   #begins: Nanoseconds | undefined;
   #movesBack = false;
 
-  /** Takes up what the journal has, or what an earlier job left. */
+  /** Adopts the evidence in the journal, or from an earlier job. */
   resume(items: readonly Evidence[]): void {
     for (const item of items) this.#items.set(keyOf(item), item);
   }
@@ -47,13 +47,13 @@ export class EvidenceRecord {
     return this.#latest.get(keyOf(seen));
   }
 
-  /** Hears where the gateway says that its rows begin. */
+  /** Records where the gateway says that its rows begin. */
   begins(first: Nanoseconds): void {
     if (this.#begins !== undefined && first < this.#begins) this.#movesBack = true;
     this.#begins = first;
   }
 
-  /** True where the beginning moved back: rows that are gone come again from a node that has more, so none is gone. */
+  /** True if the beginning moved back: rows that seemed gone came again from a node that has more, so none is gone. */
   get movesBack(): boolean {
     return this.#movesBack;
   }
@@ -77,7 +77,7 @@ export class EvidenceRecord {
   }
 }
 
-/** The rule: rows here are less than was seen where they are fewer, begin later or end earlier. */
+/** The rule: rows here are less than was seen if they are fewer, begin later or end earlier. */
 export function isLess(here: RowsHere, { rows, first, last }: Evidence): boolean {
   if (here.rows < rows) return true;
   if (rows === 0) return false;
@@ -88,7 +88,7 @@ export function isLess(here: RowsHere, { rows, first, last }: Evidence): boolean
 }
 
 /**
- * True if hashes can distinguish the rows here from those that came: as many, of one version. Without a version they
+ * True if hashes can tell the rows here from those that came: as many, with one version. Without a version they
  * may legitimately have changed in place.
  */
 export function needsHash(here: RowsHere, { rows, hash, version }: Evidence, now: string | null): boolean {
@@ -106,8 +106,8 @@ export function isNewVersion(version: string | undefined, before: ReadonlySet<st
 }
 
 /**
- * True of what came under another version than the run's by now. An earlier job saw what it saw of a run that went on under
- * none: that the run has one since does not say that these rows changed.
+ * True for evidence from another version than the run's current one. If an earlier job saw the run without a version,
+ * the fact that it has one now does not show that these rows changed.
  */
 export function isOfOtherVersion({ version, isOlder }: Evidence, now: string | null): boolean {
   return version !== now && !(version === null && isOlder === true);
@@ -121,7 +121,7 @@ function keyOf({ by, from, to, firstKey, lastKey, hash, version, isOlder }: Evid
   return JSON.stringify([by, from, to, firstKey, lastKey, hash, version, isOlder]);
 }
 
-/** The most of both. */
+/** The larger count and wider range of both. */
 function most(one: Evidence, other: Evidence): Evidence {
   const pick = (a: string | null, b: string | null, isFirst: boolean) => {
     if (a === null || b === null) return a ?? b;

@@ -11,8 +11,8 @@ export interface Lack {
 }
 
 /**
- * Where there is less here than was seen, up to a growing run's horizon: later rows do not count yet. `version` is the
- * run's current one.
+ * The windows with less here than was seen, up to a growing run's horizon: later rows do not count yet. `version` is
+ * the run's current one.
  */
 export async function lacking(
   record: EvidenceRecord,
@@ -34,7 +34,7 @@ export async function lacking(
   return lacks;
 }
 
-/** Whether the very rows are here that were the first and the last of those seen, as far as that is known. */
+/** Whether the first and last of the rows seen are here, as far as they are known. */
 async function areEndsHere({ first, firstKey, last, lastKey }: Evidence, here: LookedAt): Promise<boolean> {
   for (const [ts, key] of [
     [first, firstKey],
@@ -44,7 +44,7 @@ async function areEndsHere({ first, firstKey, last, lastKey }: Evidence, here: L
   return true;
 }
 
-/** Evidence up to the horizon: for a window with later rows, its first row; undefined if that is later too. */
+/** Evidence up to the horizon: for a window with later rows, only its first row; undefined if that is later, too. */
 function upTo(seen: Evidence, until: Nanoseconds | undefined): Evidence | undefined {
   if (until === undefined || BigInt(seen.to) <= until) return seen;
   const to = until.toString();
@@ -55,7 +55,7 @@ function upTo(seen: Evidence, until: Nanoseconds | undefined): Evidence | undefi
 
 /**
  * A table's facts, replaced by earlier larger counts: a smaller answer may come from a lagging node. Counts from an
- * earlier beginning do not apply, because rows before may have been dropped since.
+ * earlier beginning do not apply, because the gateway may have dropped its oldest rows since.
  */
 export function atLeast(own: TableFacts, record: EvidenceRecord, until: Nanoseconds | undefined): TableFacts {
   let { rows, last } = own;

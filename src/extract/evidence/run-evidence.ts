@@ -6,14 +6,14 @@ import type { TimeBounds } from "../../model/time.ts";
 import type { Came } from "../plan/row-key.ts";
 import { EvidenceRecord, isNewVersion } from "./evidence-record.ts";
 
-/** What a command was told or sent about each table of one run. It survives a restart of the attempt. */
+/** What the gateway reported and sent about each table of one run. It survives a restart of the attempt. */
 export class RunEvidence {
   readonly #tables = new Map<TableName, EvidenceRecord>();
-  /** The run's storage version by the last statement; null for none. */
+  /** The run's storage version in its latest description; null for none. */
   version: string | null = null;
-  /** Those that were said in this command before that one. */
+  /** Earlier versions in this command. */
   readonly #before = new Set<string>();
-  /** True once facts were shown to keep to time bounds: a count of a window says nothing before. */
+  /** True once facts have proved to respect time bounds: until then, a window's count means nothing. */
   countsWindows = false;
 
   of(table: TableName): EvidenceRecord {
@@ -25,10 +25,10 @@ export class RunEvidence {
     return record;
   }
 
-  /** That which the rows here came under: the one before while they are compared with those of a new one. */
+  /** The version of the rows here: still the previous one while they are compared with those of a new one. */
   versionHere: string | null = null;
 
-  /** Takes note of the version that the run is said to have; `isHere` where the rows here are of that. */
+  /** Records the version in the run's description; `isHere` if the rows here have that version. */
   isOf(version: string | null, isHere = true): void {
     if (this.version !== null && this.version !== version) this.#before.add(this.version);
     this.version = version;
@@ -45,7 +45,6 @@ export class RunEvidence {
     return !isOlder && isNewVersion(this.version ?? undefined, new Set([...this.#before, ...others]));
   }
 
-  /** Records facts, from any transport. */
   told(facts: StorageFacts, { from, to }: TimeBounds): void {
     const isWhole = from === undefined && to === undefined;
     if (!isWhole && !this.countsWindows) return;
@@ -60,7 +59,7 @@ export class RunEvidence {
         from: (from ?? first ?? everything.from).toString(),
         to: (to ?? everything.to).toString(),
         rows: Math.max(1, Number(rows)),
-        // of a window its count is enough: looking for its ends would take reading them
+        // for a window the count is enough: finding its ends would require reading its rows
         first: (from === undefined && first?.toString()) || null,
         last: (from === undefined && last?.toString()) || null,
         hash: null,
@@ -69,10 +68,10 @@ export class RunEvidence {
     }
   }
 
-  /** Takes note of rows that were sent and are not kept: so many from the first instant of a window to its last. */
+  /** Records rows that were sent but not kept: their number, and the window that they span from end to end. */
   sent(table: TableName, { from, to, rows, firstKey, lastKey }: Came): void {
     const ends = { first: from.toString(), last: (to - 1n).toString() };
-    // already known to begin or end with a row
+    // the window is already known to begin or end with a row
     const isKnown = this.of(table).items.some(
       (item) =>
         item.version === this.version &&

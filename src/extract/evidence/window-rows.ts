@@ -15,7 +15,7 @@ export interface LookedAt {
   within(window: Window, withEnds: boolean): Promise<RowsHere>;
   /** The row hash of the rows in a window, each counted once. */
   hashWithin(window: Window): Promise<string>;
-  /** Whether the row of that time and key is among them; true where rows of its window were set aside. */
+  /** Whether the row with that time and key is among them; also true if rows of its window were set aside. */
   has(ts: Nanoseconds, key: string): Promise<boolean>;
 }
 
@@ -27,7 +27,7 @@ export interface EndsHere extends Pick<RowsHere, "first" | "last"> {
 
 /** Rows of some text. */
 export interface TextRows extends RowsHere {
-  /** How many they are where each counts once, and the row hash of those. */
+  /** How many they are if duplicates count once, and the row hash of those. */
   readonly distinct: number;
   readonly hash: string;
   readonly firstKey: string | undefined;
@@ -41,12 +41,12 @@ export class WindowRows {
   readonly #read: (segment: Segment) => Promise<Buffer>;
   readonly #ends: () => EndsHere;
   readonly #isKeyed: boolean;
-  /** Results of reading: a segment's text never changes. */
+  /** Results of reading, kept because a segment's text never changes. */
   readonly #known = new Map<string, TextRows>();
   readonly #keys = new Map<string, ReadonlySet<string | undefined>>();
 
   /**
-   * `isKeyed`: rows have a seq; without one they are distinguished by everything else. `ends` returns the first and
+   * `isKeyed`: rows have a seq; without one, all other values identify them. `ends` returns the first and
    * last time of everything held, if known without reading it.
    */
   constructor(
@@ -63,7 +63,7 @@ export class WindowRows {
     this.#ends = ends;
   }
 
-  /** The current rows without left-out segments, for repeated use. */
+  /** The current rows, without segments that are left out, for repeated use. */
   now(isLeftOut: (segment: Segment) => boolean): LookedAt {
     const { segments, quarantine } = this.#held;
     const all = heldWindows({ segments: segments.filter((segment) => !isLeftOut(segment)), quarantine });
@@ -103,7 +103,7 @@ export class WindowRows {
   }
 
   /**
-   * The rows in a window. Rows set aside count for their window wherever they may be. The first and last time are
+   * The rows in a window. Rows set aside count for their window wherever they are in it. The first and last time are
    * determined only with `withEnds`, and are unknown if rows are set aside.
    */
   async #within(all: readonly HeldWindow[], window: Window, withEnds: boolean): Promise<RowsHere> {

@@ -11,12 +11,12 @@ import type { Slice, SliceWork } from "./slice.ts";
 export class AnswerReader {
   readonly #slice: Slice;
   readonly #work: SliceWork;
-  /** The largest limit the source took, and the smallest it refused. */
+  /** The largest limit that the source accepted, and the smallest that it refused. */
   #taken: number | undefined;
   #refused = Number.POSITIVE_INFINITY;
   readonly #mostRows: number;
   readonly #route: Route;
-  /** Bytes of the answer under way. */
+  /** Bytes of the current answer so far. */
   #received = 0;
   #announced: bigint | undefined;
   #ear = new AnswerEar();
@@ -29,17 +29,17 @@ export class AnswerReader {
     this.#route = routeOf(work.source, slice.table);
   }
 
-  /** Bytes of the answer that was asked for last. */
+  /** Bytes of the last answer requested. */
   get received(): number {
     return this.#received;
   }
 
-  /** Rows of the whole slice by its answers' totals; undefined if nothing announced more than came. */
+  /** Rows of the whole slice according to totals in its answers; undefined if no total exceeds the rows received. */
   get announced(): bigint | undefined {
     return this.#announced;
   }
 
-  /** How long that answer took to arrive; undefined where it came over no wire. */
+  /** How long that answer took to arrive; undefined if it did not come over a network. */
   get ms(): number | undefined {
     return this.#ear.ms;
   }
@@ -50,10 +50,10 @@ export class AnswerReader {
     progressed: () => boolean,
   ): AsyncGenerator<T, void> {
     const { retry, signal } = this.#work;
-    // what came before the first byte the source has already asked for again
+    // before the first byte of an answer, the source itself retries
     let doubled = 0;
     const again = (error: RunvaultError) => {
-      // a gateway that merges rows which came to it twice may give one twice until then
+      // a gateway that merges duplicates only later may briefly return one twice
       if (error.code === "duplicate_row" && doubled < 3) {
         doubled++;
         return true;
@@ -64,8 +64,8 @@ export class AnswerReader {
   }
 
   /**
-   * One answer's rows, into the text. Where the source refuses so large a limit, it is asked with the largest that it
-   * took, or without any.
+   * Reads one answer's rows into the text. If the source refuses the limit, requests again with the largest that it
+   * accepted, or without one.
    */
   async *answer(
     text: SegmentBuilder,
@@ -77,7 +77,7 @@ export class AnswerReader {
     const { to } = this.#slice.around ?? this.#slice;
     let missing: bigint | undefined;
     const { takesLimit, order, pages } = this.#route;
-    // how large an answer is tells of caps, where nothing else does
+    // caps may show only in the size of answers
     const mayStop = order !== "none" && (countRows !== undefined || pages !== "none");
     const taken = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
     const limit = takesLimit ? taken : undefined;
@@ -93,7 +93,7 @@ export class AnswerReader {
         signal,
         onTotal: (total, came) => {
           if (came !== undefined) missing = total - BigInt(came);
-          // bounds that could not be sent leave rows out here
+          // with bounds that could not be sent, the total also counts rows that are dropped here
           else if (from === int64Min && to === int64Max) this.#announced = total;
         },
         onBody: (body) => {
@@ -107,7 +107,7 @@ export class AnswerReader {
         onRows(text.answer.rows - before, chunk.byteLength);
         if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
         if (text.isPast && mayStop) {
-          // the rest is after a bound that could not be requested
+          // the rest lies after a bound that could not be sent
           text.dropRest();
           break;
         }
@@ -139,7 +139,7 @@ function farTooMany(rows: number, expected: number | undefined): RunvaultError {
     "incomplete",
     `the gateway counts ${expected} rows in this window, but sent ${rows} and did not stop`,
     {
-      hint: "Run the same command again; if it stays so, ask the gateway's operator whether its counts or its rows are right.",
+      hint: "Run the same command again; if it happens again, ask the gateway's operator whether its counts or its rows are right.",
     },
   );
 }

@@ -14,14 +14,14 @@ import { requireRoom } from "./disk-need.ts";
 import { ExtraConverter } from "./extra-converter.ts";
 
 /**
- * What to do with lines that are not proper rows: `aside` puts them into quarantine; `refuse` is for segments whose
- * every line was a row when committed, and whose rows must not change.
+ * What to do with lines that are not proper rows: `aside` sets them aside; `refuse` is for segments whose
+ * lines were all rows when committed, and whose rows must not change.
  */
 export type BadLines = "aside" | "refuse";
 
 /**
- * Turns buckets into Parquet, one of a table at a time. Where a conversion finds a row that it can't take, the bucket's
- * segments are read line by line, bad lines are set aside or refused, and the bucket is converted again.
+ * Converts buckets to Parquet, one at a time for each table. If a conversion finds a row that it can't take, the
+ * bucket's segments are read line by line, bad lines are set aside or refused, and the bucket is converted again.
  */
 export class BucketConverter implements AsyncDisposable {
   readonly #converter: ExtraConverter;
@@ -30,7 +30,7 @@ export class BucketConverter implements AsyncDisposable {
   readonly #badLines: BadLines;
   readonly #signal: AbortSignal | undefined;
   readonly #onConversion: (change: ConversionChange) => void;
-  /** By table, the last conversion that was asked for. */
+  /** The last conversion requested, by table. */
   readonly #tails = new Map<TableName, Promise<unknown>>();
 
   constructor(
@@ -50,8 +50,8 @@ export class BucketConverter implements AsyncDisposable {
   }
 
   /**
-   * Converts a bucket, after those of its table asked for before: of the segments held now when its turn comes, unless others are
-   * given. Throws as `convertSegments` does, but for `malformed_row`, and the signal's reason once that has aborted.
+   * Converts a bucket after all earlier conversions of its table: the segments held when its turn comes, unless others
+   * are given. Throws as `convertSegments` does, except `malformed_row`, and the signal's reason once it has aborted.
    */
   convert(
     journal: RunJournal,
@@ -65,14 +65,14 @@ export class BucketConverter implements AsyncDisposable {
     const turn = tail.then(() => this.#convert(journal, run, table, bucket, segments));
     const ended = turn
       .catch(() => {
-        // the caller has the error; the next bucket has its turn all the same
+        // the caller gets the error; the next bucket is converted regardless
       })
       .then(() => this.#onConversion("done"));
     this.#tails.set(table.name, ended);
     return turn;
   }
 
-  /** Waits for the conversions that are running: what they run on may not be closed under them. */
+  /** Waits for running conversions, whose database must stay open until they end. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#tails.values());
   }
@@ -99,7 +99,7 @@ export class BucketConverter implements AsyncDisposable {
     }
   }
 
-  /** `lineByLineDrift`: what the line-by-line path saw, where it has read every line of the bucket. */
+  /** `lineByLineDrift`: the unknown fields found by reading line by line, if every line of the bucket was read so. */
   async #convertOnce(
     journal: RunJournal,
     run: RunRef,
@@ -111,7 +111,7 @@ export class BucketConverter implements AsyncDisposable {
     const checked = lineByLineDrift !== undefined;
     const filled = segments.filter(({ rows }) => rows > 0);
     if (filled.length === 0) return;
-    // Parquet takes half of what segments take, for data of any kind
+    // for any kind of data, Parquet takes about half as much as segments
     await requireRoom(journal.folder, filled.reduce((sum, { storedBytes }) => sum + storedBytes, 0) / 2);
     const file = journal.nextName(table.name, "parquet");
     const { rows, storedBytes, sha256, first, last, drift } = await this.#converter.convert({
@@ -139,15 +139,15 @@ export class BucketConverter implements AsyncDisposable {
     await journal.addParquet(table.name, parquet, of, driftOf([drift, lineByLineDrift ?? []]));
   }
 
-  /** Whether lines may end with `extra`: their map keeps fields that no column takes, or the archive has a column for them. */
+  /** Whether lines may end with `extra`: the map keeps fields without a column, or the archive has the column extra. */
   #mayHaveExtra(journal: RunJournal, table: Table): boolean {
     const keeps = journal.held.of(table.name).through?.map?.fields === "keep";
     return keeps || hasExtraColumn(this.#exactTypes(table));
   }
 
   /**
-   * Reads a segment line by line; where lines are bad or not clean, a cleaned segment takes its place. Gives what the
-   * contract does not know.
+   * Reads a segment line by line; if lines are bad or not clean, a cleaned segment replaces it. Returns the fields
+   * that the contract does not know.
    */
   async #setAside(
     journal: RunJournal,
@@ -177,14 +177,18 @@ export class BucketConverter implements AsyncDisposable {
     if (bad.length === 0 && kept.equals(text)) return drift;
     if (this.#badLines === "refuse") {
       const [first] = bad;
-      throw new RunvaultError("malformed_row", first?.reason ?? "a committed line no longer reads as a row", {
-        place: {
-          table: table.name,
-          file: store.nameOf(key),
-          ...(first === undefined ? {} : { line: first.line }),
+      throw new RunvaultError(
+        "malformed_row",
+        first?.reason ?? "a committed line can no longer be read as a row",
+        {
+          place: {
+            table: table.name,
+            file: store.nameOf(key),
+            ...(first === undefined ? {} : { line: first.line }),
+          },
+          hint: "The rows were committed under another version of the contract: archive the run again into a new archive.",
         },
-        hint: "Its rows were committed under another version of the contract: archive the run again, into a new archive.",
-      });
+      );
     }
     const { from, to, bucket, sorted } = segment;
     const longestLine = good.reduce((longest, line) => Math.max(longest, line.byteLength - 1), 0);
@@ -196,7 +200,7 @@ export class BucketConverter implements AsyncDisposable {
   }
 }
 
-/** The segments where they are. Throws `archive_damaged` where one of a committed generation is not whole any more. */
+/** The segments' files. Throws `archive_damaged` if one of a committed generation is no longer intact. */
 async function locateWhole(journal: RunJournal, segments: readonly Segment[], checked: boolean) {
   const located: (Segment & { readonly checked: boolean })[] = [];
   for (const segment of segments) {

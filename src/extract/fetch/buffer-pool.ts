@@ -1,6 +1,6 @@
 /**
- * A fixed number of equal buffers that slices fill and the compression empties. Waiting for one is what slows the
- * network down to the pace of the disk, and what keeps memory flat.
+ * A fixed number of equal buffers that slices fill and compression empties. Waiting for a buffer slows the network
+ * down to the pace of the disk and keeps memory flat.
  */
 export class BufferPool {
   readonly #bytes: number;
@@ -24,7 +24,7 @@ export class BufferPool {
     return await new Promise<Buffer>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Gives a place in the pool back. A buffer that had to grow is not kept: its place gets a fresh one. */
+  /** Returns a buffer's place to the pool. A buffer that had to grow is not kept: a new one takes its place. */
   release(buffer: Buffer): void {
     const kept = buffer.byteLength === this.#bytes ? buffer : undefined;
     const next = this.#waiting.shift();

@@ -16,40 +16,40 @@ const valueBytes: Record<ColumnKind, number> = {
 };
 
 // measured on simulated and recorded data: segments take 6 to 9 % of their text, Parquet half as much; the rest is for
-// data that packs worse
+// data that compresses worse
 const diskShare = 0.2;
 
-/** An estimate of the text of so many rows, in bytes. */
+/** The estimated bytes of text for a number of rows. */
 export function textBytes(table: Table, rows: number): number {
   const line = table.columns.reduce((sum, { name, kind }) => sum + name.length + 5 + valueBytes[kind], 2);
   return Math.round(line * rows);
 }
 
-/** Bytes in the archive for so much text of rows, segments and Parquet together. */
+/** Bytes in the archive for rows with this much text, segments and Parquet together. */
 export function diskBytes(text: number): number {
   return Math.round(text * diskShare);
 }
 
-/** Free bytes on the disk that a folder is on, or will be on once it is made. */
+/** Free bytes on the disk of a folder, which need not exist yet. */
 export async function freeBytes(folder: string): Promise<number> {
   return (await diskRoom(folder)).free;
 }
 
-/** Most space that jobs leave free on a disk, for their journals and manifests, and everything else on it. */
+/** The most space that jobs leave free on a disk, for journals, manifests and everything else there. */
 const mostReserve = 64 * 1024 * 1024;
 
-/** Bytes of a disk: those that are free, and those of them that jobs leave free. */
+/** Bytes on a disk that are free, and how many of them jobs must leave free. */
 export interface DiskRoom {
   readonly free: number;
   readonly reserve: number;
 }
 
-/** Whether so many bytes go onto a disk: a job goes by it, and so does its plan. */
+/** Whether this many bytes fit on a disk. Jobs and their plans use the same rule. */
 export function hasRoom({ free, reserve }: DiskRoom, needed: number): boolean {
   return needed <= 0 || needed + reserve <= free;
 }
 
-/** The room on the disk that takes least. */
+/** The disk with the least room. */
 export function leastRoom(rooms: readonly DiskRoom[]): DiskRoom {
   return rooms.reduce((least, room) =>
     room.free - room.reserve < least.free - least.reserve ? room : least,
@@ -61,7 +61,7 @@ export function roomText({ free, reserve }: DiskRoom): string {
   return `the disk has ${byteText(free)} free, of which ${byteText(reserve)} must stay free`;
 }
 
-/** The room on the disk that a folder is on, or will be on once it is made. */
+/** The room on the disk of a folder, which need not exist yet. */
 export async function diskRoom(folder: string): Promise<DiskRoom> {
   try {
     const { bavail, bsize, blocks } = await statfs(folder);
@@ -74,19 +74,19 @@ export async function diskRoom(folder: string): Promise<DiskRoom> {
   }
 }
 
-/** Throws `storage_full` before anything is fetched when it will not fit. */
+/** Throws `storage_full` if it will not fit, before anything is fetched. */
 export async function refuseWhenFull(folder: string, needed: number): Promise<void> {
   const room = await diskRoom(folder);
   if (hasRoom(room, needed)) return;
   throw new RunvaultError("storage_full", `the rows need about ${byteText(needed)}, but ${roomText(room)}`, {
     place: { file: folder },
-    hint: "Free some space or point --archive at a larger disk; nothing was fetched.",
+    hint: "Free some space, or point --archive at a larger disk. Nothing was fetched.",
   });
 }
 
 /**
- * Checks the disk before writing a file of about so many bytes: rows may take far more than estimated, and others write
- * there, too. Throws `storage_full` if less than the reserve would remain, so that everything here can still be kept.
+ * Checks the disk before writing a file of about this size: rows may take far more than estimated, and others write
+ * there, too. Throws `storage_full` if less than the reserve would remain, so what is fetched can still be saved.
  */
 export async function requireRoom(folder: string, bytes: number): Promise<void> {
   const { free, reserve } = await diskRoom(folder);

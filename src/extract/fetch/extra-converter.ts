@@ -3,17 +3,17 @@ import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 
 /**
- * Converts lines that may end with `extra`. To look for it costs a tenth more, so that many lines are first taken for
- * lines without; what shows otherwise has them converted again, and those of the table after them looked into at once.
+ * Converts lines that may end with `extra`. Looking for it takes 10 % longer, so large conversions first assume that
+ * there is none. If one is found, they are repeated, and later ones of the table look for it from the start.
  */
 export class ExtraConverter {
   readonly #toParquet: SegmentConverter;
-  /** Tables of which lines were seen to end with `extra`. */
+  /** Tables with lines that end with `extra`. */
   readonly #seen = new Set<TableName>();
 
   readonly #leastLines: number;
 
-  /** `leastLines` are worth the try. */
+  /** From `leastLines` on, a conversion first assumes that there is no `extra`. */
   constructor(toParquet: SegmentConverter, leastLines = 100_000) {
     this.#toParquet = toParquet;
     this.#leastLines = leastLines;
@@ -28,7 +28,7 @@ export class ExtraConverter {
         if (error instanceof RunvaultError && error.code === "malformed_row") return undefined;
         throw error;
       });
-      // to a reader that does not look for it, the member is a field that the contract does not know
+      // to a reader that does not look for it, `extra` is a field that the contract does not know
       if (plain !== undefined && plain.drift.length === 0) return plain;
       this.#seen.add(name);
     }

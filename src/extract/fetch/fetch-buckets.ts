@@ -2,38 +2,38 @@ import type { Slice } from "./slice.ts";
 import type { SliceQueue } from "./slice-queue.ts";
 
 export interface BucketWork {
-  /** In order, so that those of one bucket stand together; taken one by one as the queue begins them. */
+  /** In order, with those of one bucket together; each is taken when the queue begins it. */
   readonly slices: Iterable<Slice>;
   /** Shared by the tables of a run, or of many; `priority` decides whose slices come first. */
   readonly queue: SliceQueue;
   readonly priority: number;
   readonly signal: AbortSignal;
   readonly fetch: (slice: Slice, signal: AbortSignal) => Promise<void>;
-  /** Called once for each bucket, when all of its slices are here. */
+  /** Called once for each bucket, when all its slices are here. */
   readonly convert: (bucket: string) => Promise<void>;
   /** Called once all slices are here, or have failed. */
   readonly onFetched?: () => void;
 }
 
-/** A bucket of which slices are being fetched. */
+/** A bucket whose slices are being fetched. */
 interface BucketUnderWay {
   readonly bucket: string;
   /** Slices that are not here yet. */
   left: number;
-  /** Settle with the slices, and never fail. */
+  /** Promises that settle with the slices and never reject. */
   readonly fetching: Promise<void>[];
 }
 
 /**
- * Fetches slices, several at a time, and converts each bucket while others are on their way. Throws, once everything
- * under way has ended, what failed first, or the signal's reason where that kept a slice from being fetched.
+ * Fetches slices, several at a time, and converts each bucket while others are being fetched. Once everything has
+ * ended, throws the first failure, or the signal's reason if that kept a slice from being fetched.
  */
 export async function fetchBuckets(work: BucketWork): Promise<void> {
   const { queue, priority, fetch, convert } = work;
   const halt = new AbortController();
   const signal = AbortSignal.any([work.signal, halt.signal]);
   const failures: unknown[] = [];
-  /** Runs in parallel with the others; the first failure stops them all. */
+  /** Runs an action in parallel with the others; the first failure stops them all. */
   const aside = async (action: () => Promise<void>) => {
     try {
       await action();
@@ -58,7 +58,7 @@ export async function fetchBuckets(work: BucketWork): Promise<void> {
   for (const slice of work.slices) {
     if (waiting.length >= queue.concurrency) await waiting.shift();
     if (signal.aborted) {
-      // its other slices will not come
+      // its other slices will not be fetched
       open = undefined;
       isLeft = true;
       break;
@@ -89,6 +89,6 @@ export async function fetchBuckets(work: BucketWork): Promise<void> {
   work.onFetched?.();
   await Promise.all(converting);
   if (failures.length > 0) throw failures[0];
-  // after the last row a stop has nothing left to stop
+  // after the last row there is nothing left to stop
   if (isLeft) work.signal.throwIfAborted();
 }

@@ -31,19 +31,19 @@ import { type Cut, OutOfOrder, SegmentBuilder } from "./segment-builder.ts";
 import type { FetchedSegment, OpenEnd, Slice, SliceEvent, SliceWork } from "./slice.ts";
 
 /**
- * Fetches a slice whole. One rule covers caps, cuts and retries: when an answer ended early, or may have, the rows that
- * share its last ts_event are dropped and asked for again from exactly that timestamp. So segments are disjoint, and
+ * Fetches a whole slice. One rule covers caps, cuts and retries: if an answer ended early, or may have, the rows that
+ * share its last ts_event are dropped and requested again from exactly that timestamp. So segments are disjoint, and
  * no two answers are ever merged.
  *
- * Whoever asks for the next segment before the one in hand is written keeps the network going meanwhile; buffers that
- * are not given back hold it up. Whoever stops ends the answer under way.
+ * A caller that takes the next segment before writing the current one keeps the network busy, but buffers that are not
+ * released hold it up. A caller that stops early ends the current answer.
  *
- * Where fewer rows came in all than an answer announced, going on behind the last one heals nothing, for they are
- * missing before it: the slice is asked for again from its beginning, once, and is then `rows_missing`. It is also asked
- * for again, a few times, if rows that came are gone with all before them: the gateway forgets its oldest.
+ * If fewer rows came than an answer announced, continuing after the last one does not help, because the missing ones
+ * come before it: the slice is requested again from its beginning, once, and is then `rows_missing`. It is also
+ * requested again, a few times, if rows that came have since gone with all before them: the gateway drops its oldest.
  *
- * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
- * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole, and `RowsAround`.
+ * Throws what the source throws once all attempts are used up, `timestamp_capped` if one timestamp has more rows than
+ * the gateway returns in any way, `row_order` if unsorted rows cannot be proven complete, and `RowsAround`.
  */
 export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
   try {
@@ -81,23 +81,23 @@ async function* segmentsOnce(slice: Slice, work: SliceWork): AsyncGenerator<Slic
     try {
       yield* unsortedSegments({ ...slice, around: undefined }, work);
     } catch (thrown) {
-      // rows from before what was asked for are in no wrong order
+      // rows from before the requested window are outside of it, not out of order
       const isOrder = thrown instanceof RunvaultError && thrown.code === "row_order";
       throw isOrder && error.cause instanceof RunvaultError ? error.cause : thrown;
     }
   }
 }
 
-/** An error with why the gateway gave a row outside of bounds, where that is what it says. */
+/** Adds to an error about a row outside of bounds why the gateway returned it. */
 async function withCause(error: unknown, slice: Slice, work: SliceWork): Promise<unknown> {
   if (!(error instanceof RunvaultError) || !(error.cause instanceof OutsideBounds)) return error;
   return outsideWindow(error.cause, await whyOutside(asksOf(slice, work), error.cause));
 }
 
-/** How often rows and all before them may disappear while one slice is fetched. */
+/** How often a gateway may drop its oldest rows while one slice is fetched. */
 const mostBeginnings = 5;
 
-/** Thrown where rows of an instant came, and are not there when they are asked for again. */
+/** Thrown if rows of an instant came once but are gone when requested again. */
 class GroupGone extends Error {
   readonly ts: Nanoseconds;
   constructor(ts: Nanoseconds) {
@@ -106,7 +106,7 @@ class GroupGone extends Error {
   }
 }
 
-/** Thrown where rows lie around a slice: they are another slice's, or none's that is known. */
+/** Thrown if there are rows around a slice that belong to another slice, or to none that is known. */
 export class RowsAround extends Error {}
 
 async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
@@ -128,7 +128,7 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
       }
       const { next, text: bytes, release } = step.value;
       if (isAround && !isWithin(slice, from === slice.from ? bytes : undefined, next ?? text.lastTs)) {
-        // they came, even if the slice is fetched without them
+        // evidence that they exist, even if the slice is fetched without them
         const came = cameIn(slice.table, routeOf(work.source, slice.table).numbers, bytes);
         if (came !== undefined) work.onLost?.(slice.table.name, came);
         if (next !== undefined) work.onLost?.(slice.table.name, { from: next, to: next + 1n, rows: 1 });
@@ -146,7 +146,7 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
   }
 }
 
-/** The slice in cuts, and where it may not be whole. */
+/** Yields the slice in cuts; returns where it may be incomplete. */
 async function* sortedCuts(
   slice: Slice,
   work: SliceWork,
@@ -160,14 +160,14 @@ async function* sortedCuts(
   const { numbers, bounds, takesLimit } = route;
   const asker = new AnswerReader(slice, work);
   const asks = asksOf(slice, work);
-  /** The group that a whole answer ended with: dropped, and asked for again. */
+  /** The last group of a complete answer: dropped and requested again. */
   let held: HeldGroup | undefined;
   let openEnd: OpenEnd | null = null;
   let ask = from;
   let limit: number | undefined;
   /** The first row's time. */
   let begin: Nanoseconds | undefined;
-  /** Compares an answer with the requested group: whether it also has later ones. */
+  /** Compares an answer with the requested group; true if the answer also has later groups. */
   const hasSeveral = (ended: boolean): boolean => {
     const { rows, first, firstRows, firstKeys } = text.answer;
     const several = rows > firstRows;
@@ -175,7 +175,7 @@ async function* sortedCuts(
       const isOther = firstRows === held.rows && firstKeys !== held.keys;
       if (first !== held.ts || firstRows < held.rows || isOther) {
         const ahead = numbers === "given" ? text.totalRows - rows : 0;
-        // a new beginning without them has to know that they came, with all rows before them
+        // if the slice starts over without them, record that they came, with all rows before them
         const { came } = held;
         if (ahead > 0 && begin !== undefined)
           work.onLost?.(table.name, { from: begin, to: came.to, rows: ahead + held.rows });
@@ -183,7 +183,7 @@ async function* sortedCuts(
         throw new GroupGone(held.ts);
       }
     }
-    // the previous answer left out what comes now
+    // the previous answer left out rows that this one has
     if (held !== undefined && !held.isLimited && (several || firstRows > held.rows))
       seen.foundCap(table.name, held.ms);
     return several;
@@ -195,7 +195,7 @@ async function* sortedCuts(
     furthest = reached;
     return true;
   };
-  // of an answer that was cut whole groups are kept, the last one is asked for again
+  // whole groups of a truncated answer are kept; the last one is requested again
   const goOn = () => {
     const several = hasSeveral(false);
     ask = text.dropLastGroup()?.ts ?? ask;
@@ -213,15 +213,15 @@ async function* sortedCuts(
     firstAnswer ??= { rows: rows + leftOut, bytes: asker.received };
     begin ??= first;
     if (expected !== undefined && text.totalRows === expected) break;
-    // rows beyond everything wanted
+    // no rows, or rows beyond the window
     if (rows === 0 || text.isPast) break;
     const last = text.lastTs;
-    // an answer of lines that are not rows begins where it was requested, after every row
+    // an answer without a single row counts as beginning where it was requested, after every row
     if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
-    // however it is asked, the answer is the same
+    // requesting again would return the same answer
     if (!bounds.from && work.countRows === undefined) break;
     if (several || held === undefined || rows > held.rows) {
-      // more than one group, the first look at this one, or more of it than before: does anything follow?
+      // several groups, a new group, or more of it than before: request it again to see what follows
       const isLimited = limit !== undefined && rows + doubled >= leastLimit;
       const group = text.lastGroup();
       const lines = numbers === "given" ? undefined : bagOfText(group);
@@ -231,13 +231,13 @@ async function* sortedCuts(
       const came = cameIn(table, numbers, group) ?? { from: dropped.ts, to: dropped.ts + 1n, rows: 0 };
       held = { ...dropped, came, answerRows: rows, ms: asker.ms, isLimited, lines, isTorn };
       ask = held.ts;
-      // a limit that was raised stays, for with a lower one the group may come short
+      // a raised limit stays: with a lower one the group may come incomplete
       if (!several && takesLimit) limit = Math.max(leastLimit, rows * 4);
       continue;
     }
     const isOther =
       held.isTorn || (held.lines !== undefined && !isSameBag(held.lines, bagOfText(text.lastGroup())));
-    // one group alone, and the same rows again, or as many others of it
+    // a single group, with the same rows as before, or as many different ones
     const group = { from: held.ts, to: earlierOf(behindStep(route, last), to), rows };
     const wanted = await work.countRows?.(group.from, group.to);
     if (wanted !== undefined && wanted <= rows && isOther) throw otherRows(group);
@@ -249,7 +249,7 @@ async function* sortedCuts(
         const isPaged =
           !isHeld &&
           rows > 1 &&
-          // one that this command's answers speak for stays open, for a cap may show later
+          // if larger answers came in this command, the end stays open, as a cap may still show
           !seen.gaveMoreThan(table.name, rows, bytes) &&
           (yield* appendPaged(slice, work, text, group, undefined));
         if (!isPaged) openEnd = { ...group, bytes, isHeld, ahead };
@@ -260,7 +260,7 @@ async function* sortedCuts(
     } else if (wanted > rows) {
       yield* appendSplit(slice, work, text, group, wanted);
     } else {
-      // lines that are no rows and not counted here lie behind the group, and come again from there
+      // uncounted lines that are not rows belong after the group, and come again from there
       text.dropTail(rows - wanted);
     }
     if (group.to >= to) break;
@@ -268,19 +268,19 @@ async function* sortedCuts(
     limit = undefined;
     ask = group.to;
   }
-  // what came behind its end may be the rest of an answer that was capped or cut
+  // rows after the slice's end may be the rest of an answer that was capped or truncated
   const { announced = 0n } = asker;
   if (announced > text.totalRows) throw rowsMissing(announced, text.totalRows, placeOf(slice));
   yield* text.finish();
-  // rows behind an answer show that a cap takes the last ones; without them, nor any bound ahead of which to ask, it may have
-  // taken the first: only the answer's size tells
+  // rows found after an answer show that a cap takes the last ones; without them, and without `to`, it may have taken
+  // the first: only the answer's size can tell
   const keepsFirst = bounds.to || (bounds.from && seen.isRouteCapped(table.name));
   if (work.countRows !== undefined || keepsFirst || firstAnswer!.rows === 0) return openEnd;
   return { from, to, ...firstAnswer!, isHeld: false, ahead: [], isAll: true };
 }
 
 /**
- * True when an answer asked for from the timestamp ahead of the group on has the whole group in it, and more. One with
+ * True if an answer from the timestamp before the group on has the whole group and more. An answer with
  * less of the group than is known was capped.
  */
 async function isWholeBehind(
@@ -297,28 +297,28 @@ async function isWholeBehind(
   if (own.length < group.rows) seen.foundCap(asks.table.name);
   if (own.length !== group.rows || rows.length === own.length) return false;
   if (routeOf(asks.source, asks.table).numbers === "given") return true;
-  // a line that is no row leaves no bytes to compare
+  // for lines that are not rows there are no bytes to compare
   return own.every((row) => row !== undefined) && isSameBag(bagOfRows(own), bagOfText(text.lastGroup()));
 }
 
-/** The group that an answer ended with, which is asked for again. */
+/** The last group of an answer, which is requested again. */
 interface HeldGroup {
   readonly ts: Nanoseconds;
   readonly rows: number;
-  /** What tells its rows by their seq from others. */
+  /** A hash of its rows' seqs. */
   readonly keys: number;
   readonly came: Came;
   readonly answerRows: number;
-  /** How long that answer took to arrive. */
+  /** How long the answer took to arrive. */
   readonly ms: number | undefined;
   readonly isLimited: boolean;
-  /** Its lines, where rows have no seq to be told apart by. */
+  /** Its lines, if rows have no seq that identifies them. */
   readonly lines: LineBag | undefined;
-  /** An answer before had some that a larger one left out. */
+  /** An earlier answer had rows that a larger one lacked. */
   readonly isTorn: boolean;
 }
 
-/** What a text has of rows; undefined where no line of it tells a time. */
+/** The rows in a text; undefined if no line has a time. */
 function cameIn(table: Table, numbers: SeqNumbers, text: Buffer): Came | undefined {
   const lines = linesOf(text);
   const isTimed = (line: Buffer) => timeOf(line.toString("utf8")) !== null;
@@ -329,12 +329,12 @@ function cameIn(table: Table, numbers: SeqNumbers, text: Buffer): Came | undefin
   return { ...window, rows: lines.length, firstKey: keyOf(first), lastKey: keyOf(last) };
 }
 
-/** Rows that can only be asked for together: those of one timestamp, or one unit of bounds, unless lines that are no rows join several. */
+/** Rows that can only be requested together: of one timestamp or unit of bounds, or of several that bad lines join. */
 interface Group extends Window {
   readonly rows: number;
 }
 
-/** Whether a cut's first row, where its bytes are given, and its newest lie in the slice. */
+/** Whether a cut's newest row, and its first if its bytes are given, lie in the slice. */
 function isWithin({ from, to }: Slice, bytes: Buffer | undefined, newest: Nanoseconds | undefined): boolean {
   if (newest !== undefined && newest >= to) return false;
   const [line] = bytes === undefined ? [] : eachLine(bytes);
@@ -342,10 +342,10 @@ function isWithin({ from, to }: Slice, bytes: Buffer | undefined, newest: Nanose
   return first === null || BigInt(first) >= from;
 }
 
-/** True when there is anything to be asked for from `from` on. */
+/** True if there are rows from `from` on. */
 async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
   const { to } = slice.around ?? slice;
-  // an answer that always begins with the first row says no more when it is asked for again
+  // if answers always begin with the first row, another one shows nothing new
   if (!routeOf(work.source, slice.table).bounds.from) return false;
   return from < to && (await probe(asksOf(slice, work), { from, to })) !== undefined;
 }
@@ -356,8 +356,8 @@ function asksOf({ run, table }: Slice, { source, retry, signal, onLost }: SliceW
 }
 
 /**
- * The rows of a capped group, part by part: split by the first filter whose parts sum to the facts. Throws
- * `timestamp_capped` where no filter parts the rows finely enough.
+ * The rows of a capped group, split by the first filter whose parts add up to the facts' count. Throws
+ * `timestamp_capped` if no filter splits the rows finely enough.
  */
 async function* appendSplit(
   slice: Slice,
@@ -370,7 +370,7 @@ async function* appendSplit(
   const own = (await rowsOf(text.lastGroup(), mostAnswerLines, numbers)) ?? [];
   const known: (Partial<Record<FilterName, string | undefined>> | undefined)[] = [...own];
   for (const resource of await listedFilters(asksOf(slice, work))) known.push(resource);
-  // parts tell nothing of the order in which rows of different parts arrived
+  // parts do not show in which order rows of different parts arrived
   for (const filter of numbers === "arrival" ? [] : filters) {
     const values = new Set(known.map((row) => row?.[filter] ?? ""));
     values.delete("");
@@ -380,7 +380,7 @@ async function* appendSplit(
     }
     const lines = parts.flat();
     if (lines.length !== wanted) continue;
-    // parts that overlap add up as well: without a seq, nothing else tells a row that came twice
+    // overlapping parts may add up, too, and without a seq nothing else shows a duplicate row
     if (numbers !== "given" && !arePartsOf(own, [...values].sort(), parts, filter)) continue;
     const rows = lines.filter((row) => row !== undefined);
     if (rows.length < wanted) throw withoutOrder(group);
@@ -389,14 +389,14 @@ async function* appendSplit(
     return;
   }
   if (yield* appendPaged(slice, work, text, group, wanted)) return;
-  // an answer that stops short of a timestamp with rows behind it was capped; one that does not was just not agreed with
+  // it was capped if there are rows after the group; otherwise the counts disagree
   throw tooFew(group, wanted, await anyFrom(slice, work, group.to));
 }
 
 /**
- * The rows of a capped group page by page, where the source gives them so: no cap ends pages. False where it does not,
- * or where these are not proven to be all: by the facts' count, or without facts by a row behind the group that came in
- * the same listing, for a listing that just ends may have been cut short, too.
+ * The rows of a capped group, page by page if the source has pages, which no cap ends. False if it has none,
+ * or if these rows are not proven to be all: by the facts' count, or without facts by a row after the group in
+ * the same listing, because a listing that just ends may have been truncated, too.
  */
 async function* appendPaged(
   slice: Slice,
@@ -411,7 +411,7 @@ async function* appendPaged(
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
   if (routeOf(work.source, slice.table).numbers !== "given") {
-    // a row that came late between two pages doubles one and hides another, which nothing shows that has no seq
+    // a row that arrives between two pages duplicates one row and hides another; without a seq this does not show
     const again = await askSmall(asks, () => pagesOf(asks, group, work.mostBytes, wanted === undefined));
     if (again === undefined || !isSameBag(bagOfText(pages), bagOfText(again))) return false;
     if (!isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
@@ -421,7 +421,7 @@ async function* appendPaged(
   return true;
 }
 
-/** True where each part has rows of its own value alone, and together they have all rows that are known. */
+/** True if each part has only rows with its own value, and together they have all known rows. */
 function arePartsOf(
   known: readonly (GroupRow | undefined)[],
   values: readonly string[],
@@ -435,9 +435,9 @@ function arePartsOf(
 function otherRows(group: Group): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    `the gateway gives ${countText(group.rows, "row")} at ts_event ${group.from} (${formatTime(group.from)}) each time, but not the same ones`,
+    `the gateway returns ${countText(group.rows, "row")} at ts_event ${group.from} (${formatTime(group.from)}) each time, but not the same ones`,
     {
-      hint: "Run the same command again; if it stays so, the gateway has more rows of this instant than it gives at once, or counts them wrong.",
+      hint: "Run the same command again; if it happens again, the gateway has more rows at this instant than it returns at once, or its count is wrong.",
     },
   );
 }
@@ -445,12 +445,12 @@ function otherRows(group: Group): RunvaultError {
 function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {
   return new RunvaultError(
     capped ? "timestamp_capped" : "incomplete",
-    `the gateway gives ${countText(group.rows, "row")} at ts_event ${group.from} (${formatTime(group.from)})` +
+    `the gateway returns ${countText(group.rows, "row")} at ts_event ${group.from} (${formatTime(group.from)})` +
       (wanted === undefined ? ", and nothing proves that these are all of them" : `, but counts ${wanted}`),
     {
       hint: capped
         ? "Raise the gateway's cap on rows per answer, or have it serve storage facts."
-        : "Run the same command again; if it stays so, ask the gateway's operator which is right.",
+        : "Run the same command again; if it happens again, ask the gateway's operator which is right.",
     },
   );
 }
@@ -460,15 +460,15 @@ function inKeyOrder(rows: readonly GroupRow[]): GroupRow[] {
   return [...rows].sort((a, b) => order(a.ts_event, b.ts_event) || order(a.seq, b.seq));
 }
 
-/** Any order, one answer: every row of the slice at once, or none. */
+/** Rows in any order: accepts the slice only as a single answer with every row. */
 async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
   const { from, expected, table } = slice;
   if (routeOf(work.source, table).numbers !== "given") {
     throw new RunvaultError(
       "row_order",
-      "rows come in no order of ts_event and have no seq: runvault cannot yet number such rows",
+      "rows come in no order of ts_event and have no seq; runvault cannot yet number such rows",
       {
-        hint: "Have the gateway sort its rows by time, by a parameter of the route if it has one.",
+        hint: "Have the gateway sort rows by time, with a parameter of the route if there is one.",
       },
     );
   }
@@ -488,7 +488,7 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
   };
   const attempt = async function* (number: number): AsyncGenerator<SliceEvent, void> {
     if (number > 1) {
-      // what came out of order is of no use to the next answer
+      // rows out of order cannot be combined with the next answer
       text.discard();
       text = gather(slice, work, true);
       yield { kind: "restart" };
@@ -546,7 +546,7 @@ function segmentOf(
 function withoutTimes(rows: number): RunvaultError {
   return new RunvaultError(
     "malformed_row",
-    `none of the ${rows} lines of an answer has a ts_event and a seq, so nothing shows whether there are more rows`,
+    `none of the ${rows} lines of an answer has a ts_event and a seq, so it is not known whether there are more rows`,
     { hint: "Have the gateway's operator correct these rows, or serve storage facts." },
   );
 }
@@ -554,7 +554,7 @@ function withoutTimes(rows: number): RunvaultError {
 function withoutOrder(group: Group): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    `the rows at ts_event ${group.from} (${formatTime(group.from)}) only come in parts, and a line among them is not a row, so its place is unknown`,
+    `the rows at ts_event ${group.from} (${formatTime(group.from)}) come only in parts, and a line among them is not a row, so its place is unknown`,
     { hint: "Have the gateway's operator correct this row, or raise the cap on rows per answer." },
   );
 }

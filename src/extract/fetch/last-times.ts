@@ -15,12 +15,11 @@ export class LastTimes {
     this.#low[at] = low;
   }
 
-  /** Undefined where there is none. */
   get newest(): bigint | undefined {
     return this.#count === 0 ? undefined : toNanoseconds(this.#back(1));
   }
 
-  /** The newest, and older ones, each half as far again back as the one before it. */
+  /** The newest, then older ones in growing steps back. */
   get steps(): readonly bigint[] {
     const steps: bigint[] = [];
     for (let back = 1; back <= Math.min(this.#count, most); back = Math.ceil(back * 1.5))

@@ -5,9 +5,9 @@ const newline = 10;
 const zero = 48;
 
 /**
- * The lines of a whole group with their numbers: 0, 1, 2 … in each timestamp, written where the empty seq stands. So they
- * depend on the rows alone where the order is that of bytes; equal rows stay as many as they are. Lines that are no rows
- * stand behind the rows of the timestamp ahead of them, or first. `isOneInstant`: there are none of them, and one timestamp.
+ * The lines of a complete group, numbered 0, 1, 2 … within each timestamp in place of the empty seq. In byte order
+ * numbers depend only on the rows; equal rows are all kept. Lines that are not rows come after the rows of the time
+ * before them, or first. `isOneInstant`: there are no such lines and only one timestamp.
  */
 export function numberedGroup(
   key: RowKeyReader,
@@ -29,7 +29,7 @@ export function numberedGroup(
       const begin = filled;
       const seqAt = rows[i]! + key.seqAt;
       put(rows[i]!, seqAt);
-      // most have one digit, which costs less so
+      // most numbers have one digit, which is faster this way
       if (i < 20) text[filled++] = zero + i / 2;
       else filled += text.write(String(i / 2), filled, "latin1");
       put(seqAt, rows[i + 1]! + 1);
@@ -44,7 +44,7 @@ export function numberedGroup(
   return { text: text.subarray(0, filled), longestLine };
 }
 
-/** Rows of one timestamp, and lines behind them that are no rows, each as where it begins and where it ends. */
+/** Start and end of each row with one timestamp, and of each line after them that is not a row. */
 interface Stretch {
   rows: number[];
   others: number[];
@@ -77,7 +77,7 @@ function linesIn(key: RowKeyReader | undefined, buffer: Buffer, start: number, e
   return { stretches, rows };
 }
 
-/** Sorts lines by their bytes from an offset on, ahead of which they are alike. */
+/** Sorts lines by their bytes from an offset on; before it they are equal. */
 function sort(lines: number[], buffer: Buffer, offset: number): void {
   const compare = (a: number, b: number) =>
     buffer.compare(buffer, lines[b]! + offset, lines[b + 1]!, lines[a]! + offset, lines[a + 1]!);

@@ -17,16 +17,16 @@ import { numberedGroup } from "./numbered-group.ts";
 
 const newline = 10;
 
-/** Lines that are not rows that an answer may have, besides one per row, and besides those as long as rows are. */
+/** How many lines an answer may have that are not rows, in addition to one per row and to those as long as rows. */
 const mostOddLines = 10_000;
 const leastRowBytes = 128;
-/** Repeated rows that an answer may have, besides as many as it has rows: endless repetition must end. */
+/** How many repeated rows an answer may have, in addition to its number of rows, so that endless repetition ends. */
 const mostDoubled = 10_000;
 
 /** A run of whole timestamp groups, cut off the front of the text. */
 export interface Cut {
   readonly text: Buffer;
-  /** Returns the buffer under the text. Call once, by the owner of the cut. */
+  /** Returns the text's buffer to the pool. To be called once, by the owner of the cut. */
   readonly release: () => void;
   readonly rows: number;
   readonly longestLine: number;
@@ -37,15 +37,15 @@ export interface Cut {
 /** An answer's contents. A line that is not a row counts as one. */
 export interface AnswerStats {
   rows: number;
-  /** Where the first timestamp's rows have to be asked for: their ts_event. Undefined while there are none. */
+  /** Where to request the rows of the first timestamp: their ts_event. Undefined while there are none. */
   first: Nanoseconds | undefined;
-  /** True when that is the ts_event of a row. */
+  /** True if that is the ts_event of a row. */
   isRowFirst: boolean;
-  /** Rows at `first`; all rows where there is no second timestamp. */
+  /** Rows at `first`; all rows if there is no second timestamp. */
   firstRows: number;
-  /** What tells these rows by their seq from others, in their order. */
+  /** A hash of these rows' seqs, in order. */
   firstKeys: number;
-  /** Rows that were left out, for they lie beyond bounds that were not asked for. */
+  /** Rows that were left out because they lie outside bounds that could not be sent. */
   leftOut: number;
   /** Lines that were left out because they repeat the line before them. */
   doubled: number;
@@ -54,8 +54,8 @@ export interface AnswerStats {
 }
 
 /**
- * Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. Its cause is what to
- * throw where that does not help, if the row lies before all that was asked for.
+ * Thrown if a row belongs before one that is already here: the caller starts the slice over, unsorted. If that does not
+ * help, the caller throws its cause, which is set if the row lies before the requested window.
  */
 export class OutOfOrder extends Error {}
 
@@ -63,37 +63,37 @@ export interface SegmentBuilderOptions {
   readonly run: RunRef;
   readonly from: Nanoseconds | undefined;
   readonly to: Nanoseconds | undefined;
-  /** Cut when the text would grow beyond this. */
+  /** The text is cut before it grows beyond this. */
   readonly segmentBytes: number;
-  /** Most a single timestamp's rows may take. */
+  /** The most bytes that the rows of one timestamp may take. */
   readonly mostBytes: number;
-  /** Rows are taken in any order; cuts fall on any line end. */
+  /** Accepts rows in any order, and cuts at any line end. */
   readonly unsorted: boolean;
   /** Where the numbers of rows come from. Default: `given`. */
   readonly numbers?: SeqNumbers;
-  /** Nanoseconds of the unit in which bounds are written: rows of one make one group. Default: 1. */
+  /** Nanoseconds of the unit of bounds: rows within one unit form one group. Default: 1. */
   readonly stepNs?: bigint;
-  /** Bounds that the source was not asked to keep to: rows beyond them are left out. Default: it keeps to both. */
+  /** Bounds that could not be sent to the source: rows outside them are left out. Default: none, both were sent. */
   readonly leavesOut?: { readonly early: boolean; readonly late: boolean };
   /**
-   * Leaves out a row that is the one ahead of it once more, byte for byte. Not where pages meet: there such a row tells that
-   * places moved, and another one may be hidden. Default: false.
+   * Leaves out a row that repeats the row before it, byte for byte. Not where pages meet: there it shows that rows have
+   * moved, and another one may be hidden. Default: false.
    */
   readonly mergesDoubles?: boolean;
-  /** Where buffers for the text come from, of at least `segmentBytes`. */
+  /** Supplies buffers for the text, of at least `segmentBytes`. */
   readonly pool: Pick<BufferPool, "acquire" | "release">;
 }
 
 /**
- * Gathers the lines of answers and cuts them into segments at timestamp boundaries, watching identity, bounds and
- * order of every row on the way. Where a cut falls depends on the rows alone, not on how the bytes arrived, so that an
- * interrupted job cuts where an undisturbed one does.
+ * Gathers the lines of answers and cuts them into segments at timestamp boundaries, while checking the identity, bounds
+ * and order of every row. Where a cut falls depends only on the rows, not on how the bytes arrived, so an
+ * interrupted job cuts in the same places as an undisturbed one.
  *
- * A line that is no row at all may stand at the timestamp ahead of it or at the one behind, so it joins both to one
- * group, which is dropped and asked for again as one; the conversion decides what becomes of the line.
+ * A line that is not a row may belong to the timestamp before it or to the one after it, so it joins both into one
+ * group, which is dropped and requested again as one; the conversion decides what happens to the line.
  *
- * Where seq is numbered here, a group's lines keep their empty one until the group is whole: another row came behind it, or
- * whoever asked took it for whole.
+ * If seq is numbered here, a group's lines keep their empty seq until the group is complete: until a row after it came,
+ * or the caller treated it as complete.
  */
 export class SegmentBuilder {
   readonly #options: SegmentBuilderOptions;
@@ -102,25 +102,25 @@ export class SegmentBuilder {
   readonly #to: Instant | undefined;
   #buffer: Buffer | undefined;
   /**
-   * Bytes filled, bytes scanned (always a line start), where the last group starts, and where the next line is read:
-   * behind what is scanned and the blank lines that are left out, which are closed up once for many.
+   * Bytes filled, bytes scanned (always a line start), the start of the last group, and the place of the next line to
+   * read: after the scanned bytes and any blank lines left out, whose gap is closed once for many.
    */
   #end = 0;
   #scanned = 0;
   #groupStart = 0;
   #unread = 0;
-  /** No line ends between `#unread` and here, so that a line in many pieces is searched once. */
+  /** There is no line end between `#unread` and here; a line that comes in many pieces is searched only once. */
   #searched = 0;
   #rows = 0;
   #groupRows = 0;
-  /** What tells its rows by their seq from others. */
+  /** A hash of the group's seqs. */
   #groupKeys = 0;
-  /** Lines at the end of the last group that are no rows: the next row joins the group whatever its timestamp. */
+  /** Lines at the end of the last group that are not rows: the next row joins the group whatever its timestamp. */
   #groupTail = 0;
-  /** Where the last group has to be asked for: its first row's ts_event, or the answer's start ahead of which no row came. */
+  /** Where to request the last group: its first row's ts_event, or the start of the answer if no row came before. */
   #groupHigh = 0;
   #groupLow = 0;
-  /** Longest line before the last group, and in it. */
+  /** The longest line before the last group, and in it. */
   #longest = 0;
   #groupLongest = 0;
   /** The key of the newest row. */
@@ -134,31 +134,31 @@ export class SegmentBuilder {
   #asked: Instant = { high: 0, low: 0 };
   #atAnswerStart = true;
   #inFirstGroup = true;
-  /** Lines of the answer without a row: how many, the bytes of those that are not blank, and the first of these. */
+  /** Lines of the answer that are not rows: blank ones, others, the others' bytes, and the first of them. */
   #blankLines = 0;
   #oddLines = 0;
   #oddBytes = 0;
   #firstOdd = "";
   readonly #turns = new Turns();
   readonly #numbers: SeqNumbers;
-  /** The last group has lines that are no rows. */
+  /** The last group has lines that are not rows. */
   #hasOdd = false;
-  /** Nanoseconds of a group: up to a second. */
+  /** Nanoseconds that form a group: up to a second. */
   readonly #step: number;
-  /** The last group is whole and its rows are numbered. */
+  /** The last group is complete and its rows are numbered. */
   #isNumbered = false;
-  /** Where the row read last lies, of those that are left out: a line that is no row goes the way of the row ahead of it. */
+  /** Where the last row lies, if it is left out: a line that is not a row is treated like the row before it. */
   #beyond: "early" | "late" | undefined;
-  /** The times of all rows that came, those left out as well; NaN while there is none. */
+  /** First and last time of all rows received, including those left out; NaN while there are none. */
   #seenFirstHigh = Number.NaN;
   #seenFirstLow = Number.NaN;
   #seenLastHigh = Number.NaN;
   #seenLastLow = Number.NaN;
-  /** No row of the chunk under way was read yet. */
+  /** No row of the current chunk was read yet. */
   #isChunkStart = true;
-  /** A row of the answer stands in the text. */
+  /** The text has a row of the answer. */
   #isAnyKept = false;
-  /** Rows taken in, dropped ones not counted. */
+  /** Rows in the text or in cuts, not counting dropped ones. */
   totalRows = 0;
   answer: AnswerStats = emptyAnswer();
 
@@ -171,7 +171,7 @@ export class SegmentBuilder {
     this.#to = options.to === undefined ? undefined : instantOf(options.to);
   }
 
-  /** Begins an answer requested from `from`. Rows held so far are complete; the answer's rows form a separate group. */
+  /** Begins an answer requested from `from`. Rows so far are complete; the answer's rows form a separate group. */
   beginAnswer(from: Nanoseconds): void {
     this.answer = emptyAnswer();
     this.#atAnswerStart = true;
@@ -184,12 +184,12 @@ export class SegmentBuilder {
     this.#beginGroup(this.#scanned);
   }
 
-  /** True once a row after the bounds came, which is left out: no more within them will come. */
+  /** True once a row after the bounds came and was left out: no more rows within them will come. */
   get isPast(): boolean {
     return this.#beyond === "late";
   }
 
-  /** First and last ts_event of all rows that came, those left out as well. */
+  /** First and last ts_event of all rows received, including those left out. */
   get seen(): { readonly first: Nanoseconds; readonly last: Nanoseconds } | undefined {
     if (Number.isNaN(this.#seenFirstHigh)) return undefined;
     return {
@@ -198,12 +198,12 @@ export class SegmentBuilder {
     };
   }
 
-  /** Forgets what came of a line that is not whole yet, of an answer that is not read to its end. */
+  /** Drops the incomplete last line of an answer that is not read to its end. */
   dropRest(): void {
     this.#cutBack(this.#scanned);
   }
 
-  /** Takes bytes of the answer in, and gives each cut that they lead to as soon as it is whole. */
+  /** Takes bytes of the answer, and yields each cut as soon as it is complete. */
   async *push(chunk: Uint8Array): AsyncGenerator<Cut, void> {
     let buffer = this.#buffer ?? this.#use(await this.#options.pool.acquire());
     if (this.#end + chunk.byteLength > buffer.byteLength) buffer = this.#grow(this.#end + chunk.byteLength);
@@ -212,29 +212,29 @@ export class SegmentBuilder {
     if (this.#atAnswerStart && this.#end - this.#unread >= 3) this.#stripByteOrderMark();
     this.#isChunkStart = true;
     yield* this.#scan();
-    // space reserved for numbers stays reserved
+    // if seq is numbered here, the space reserved for numbers stays
     if (this.#numbers === "given") this.#closeUp();
   }
 
   /**
-   * Ends an answer that the source ended whole. A last line without its line end is taken when it is a row; else the
-   * answer was cut inside it: throws `stream_cut`.
+   * Ends an answer that the source ended properly. A last line without a line end counts if it is a row; otherwise the
+   * answer was truncated inside it: throws `stream_cut`.
    */
   async *endAnswer(): AsyncGenerator<Cut, void> {
     const at = this.#unread;
     if (at === this.#end) return;
     if (!isBlank(this.#buffer!, at, this.#end) && parseObject(this.#buffer!, at, this.#end) === null) {
       throw new RunvaultError("stream_cut", "the answer ends inside a line", {
-        hint: "Run the same command again; if it stays so, the gateway or a proxy truncates its answers.",
+        hint: "Run the same command again; if it happens again, the gateway or a proxy truncates answers.",
       });
     }
     yield* this.push(Buffer.from("\n"));
   }
 
   /**
-   * Forgets the rows of the last group, and any torn line behind them: an answer that ended early, or may have, says
-   * nothing about whether these are all. Gives the timestamp to ask again from, with the rows forgotten; undefined when
-   * the answer brought none.
+   * Drops the rows of the last group, and any incomplete line after them: an answer that ended early, or may have, does
+   * not show whether these are all. Returns the timestamp to request again from, with the rows dropped; undefined if
+   * the answer had none.
    */
   dropLastGroup(): { ts: Nanoseconds; rows: number; keys: number } | undefined {
     this.#cutBack(this.#scanned);
@@ -246,7 +246,7 @@ export class SegmentBuilder {
     this.#groupRows = 0;
     this.#groupTail = 0;
     this.#groupLongest = 0;
-    // the next row is at this timestamp again, from its first seq on
+    // the next row may have this timestamp again, with any seq
     this.#lastHigh = this.#groupHigh;
     this.#lastLow = this.#groupLow;
     this.#lastSeqHigh = -1;
@@ -254,7 +254,7 @@ export class SegmentBuilder {
     return dropped;
   }
 
-  /** Forgets up to `count` lines at the end of the last group that are no rows. */
+  /** Drops up to `count` lines at the end of the last group that are not rows. */
   dropTail(count: number): void {
     const dropped = Math.min(count, this.#groupTail);
     let end = this.#scanned;
@@ -271,14 +271,13 @@ export class SegmentBuilder {
     return Buffer.from(this.#buffer?.subarray(this.#groupStart, this.#scanned) ?? []);
   }
 
-  /** Cuts off all that is left. */
+  /** Cuts off everything that is left. */
   async *finish(): AsyncGenerator<Cut, void> {
     this.#numberGroup();
     if (this.#rows > 0) yield await this.#cut(this.#scanned, this.#rows, undefined);
     this.discard();
   }
 
-  /** Releases the buffer and its contents. */
   discard(): void {
     if (this.#buffer !== undefined) this.#options.pool.release(this.#buffer);
     this.#buffer = undefined;
@@ -291,7 +290,7 @@ export class SegmentBuilder {
   async *#scan(): AsyncGenerator<Cut, void> {
     const { segmentBytes, unsorted, leavesOut } = this.#options;
     const isNumbering = this.#numbers !== "given";
-    // what stood in the buffer before is no part of the text
+    // bytes beyond `#end` are left over from earlier use
     let filled = this.#buffer!.subarray(0, this.#end);
     const cut = async (bytes: number, rows: number, next: Nanoseconds | undefined) => {
       const made = await this.#cut(bytes, rows, next);
@@ -312,7 +311,7 @@ export class SegmentBuilder {
       if (length > longestLineBytes) throw this.#lineTooLong();
       if (this.#turns.isDue(length)) await this.#turns.next();
       if (isBlank(filled, at, lineEnd)) {
-        // a blank line is no row: it leaves the text
+        // blank lines are removed from the text
         this.#blankLines += blankLinesIn(length);
         refuseEndlessBlanks(this.#blankLines, this.answer.rows);
         this.#unread = lineEnd + 1;
@@ -343,10 +342,10 @@ export class SegmentBuilder {
         filled = this.#buffer!.subarray(0, this.#end);
         continue;
       }
-      // where the line is to stand
+      // where the line will be placed
       const start = this.#scanned;
       const stop = start + length + 1;
-      // where one timestamp's rows outgrew the segment, the cut falls where they end
+      // if the rows of one timestamp outgrow the segment, the cut comes after them
       if ((newGroup || unsorted) && start > segmentBytes) {
         yield await cut(start, this.#rows, this.#newGroupTs(isRow));
         continue;
@@ -360,7 +359,7 @@ export class SegmentBuilder {
         const begin = isRow ? this.#groupBegin() : this.#asked;
         this.#groupHigh = begin.high;
         this.#groupLow = begin.low;
-        // the same group asked for again has the same ahead of it
+        // if the same group was requested again, the timestamp before it is already known
         if (this.#anyRow && (this.#groupLow !== this.#lastLow || this.#groupHigh !== this.#lastHigh))
           this.#before.add(this.#lastHigh, this.#lastLow);
         if (this.answer.rows > 0) this.#inFirstGroup = false;
@@ -404,7 +403,7 @@ export class SegmentBuilder {
     }
   }
 
-  /** Counts a line that is no row. Throws where they are more than rows that went wrong could be. */
+  /** Counts a line that is not a row. Throws if there are too many of them to be damaged rows. */
   #setAside(start: number, end: number): void {
     if (this.#numbers !== "given") this.#refuseNumbered(start, end);
     if (this.#oddLines === 0)
@@ -416,17 +415,17 @@ export class SegmentBuilder {
     throw new RunvaultError(
       "malformed_row",
       `an answer has more than ${mostOddLines} lines that are not rows, besides ${countText(rows, "row")}; the first: ${this.#firstOdd}`,
-      { hint: "The gateway sends something other than rows: look at what it answers." },
+      { hint: "The gateway sends something other than rows: look at its answer with curl." },
     );
   }
 
-  /** Throws if a line has a number although its source has none: it would pass for a row beside those numbered here. */
+  /** Throws if a line has a seq although its source has none: it could be taken for a row numbered here. */
   #refuseNumbered(start: number, end: number): void {
     const seq = parseObject(this.#buffer!, start, end)?.seq;
     if (typeof seq !== "string" || seq === "") return;
     throw new RunvaultError(
       "malformed_row",
-      `a row has seq ${JSON.stringify(seq)}, where rows are described to have none: ${rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)))}`,
+      `a row has seq ${JSON.stringify(seq)}, although the profile says that rows have none: ${rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)))}`,
       { hint: "Give seq the gateway's field in the profile, in place of `derived`." },
     );
   }
@@ -437,7 +436,7 @@ export class SegmentBuilder {
     this.#searched = 0;
   }
 
-  /** Moves what is not read yet up to what is, over the blank lines between. */
+  /** Moves the unread bytes up to the scanned ones, over the blank lines between them. */
   #closeUp(): void {
     const gap = this.#unread - this.#scanned;
     if (gap === 0) return;
@@ -447,7 +446,7 @@ export class SegmentBuilder {
     this.#searched -= gap;
   }
 
-  /** Numbers the rows of the last group, which is whole. True where the line that was read is to be read again. */
+  /** Numbers the rows of the last group, which is complete. True if the current line must be read again. */
   #numberGroup(): boolean {
     if (this.#numbers === "given" || this.#groupRows === 0 || this.#isNumbered) return false;
     this.#isNumbered = true;
@@ -476,11 +475,11 @@ export class SegmentBuilder {
     return true;
   }
 
-  /** Reserves so many bytes before the unread part. True if bytes were moved. */
+  /** Reserves this many bytes before the unread part. True if bytes were moved. */
   #makeRoom(bytes: number): boolean {
     const gap = this.#unread - this.#scanned;
     if (gap >= bytes) return false;
-    // so much that what is here needs no more in the usual case
+    // usually enough for all the bytes that are here
     const more = Math.max(bytes, (this.#end - this.#unread) >> 4) - gap;
     let buffer = this.#buffer!;
     if (this.#end + more > buffer.byteLength) buffer = this.#grow(this.#end + more);
@@ -505,12 +504,12 @@ export class SegmentBuilder {
     return toNanoseconds({ high: this.#groupHigh, low: this.#groupLow });
   }
 
-  /** Where the group has to be asked for that the line being read begins. */
+  /** Where to request the group that begins with the current line. */
   #newGroupTs(isRow: boolean): Nanoseconds {
     return toNanoseconds(isRow ? this.#groupBegin() : this.#asked);
   }
 
-  /** Whether the line's row lies in the unit of the row before, so that neither can be asked for without the other. */
+  /** Whether the row lies in the same unit as the row before, so neither can be requested without the other. */
   #isSameStep(): boolean {
     const { tsHigh, tsLow } = this.#key;
     const a = stepOf(tsHigh, tsLow, this.#step);
@@ -518,7 +517,7 @@ export class SegmentBuilder {
     return a.high === b.high && a.low === b.low;
   }
 
-  /** Where the group has to be asked for that the line's row begins: where its unit does, unless the answer begins there. */
+  /** Where to request the group that begins with the row: at the start of its unit, not before the answer's start. */
   #groupBegin(): Instant {
     const { tsHigh: high, tsLow: low } = this.#key;
     if (this.#step === 1) return { high, low };
@@ -526,7 +525,7 @@ export class SegmentBuilder {
     return isAhead(begin.high, begin.low, this.#asked) ? this.#asked : begin;
   }
 
-  /** ts_event of the newest row held; undefined when none was ever held. */
+  /** ts_event of the newest row; undefined if there was never one. */
   get lastTs(): Nanoseconds | undefined {
     return this.#anyRow ? toNanoseconds({ high: this.#lastHigh, low: this.#lastLow }) : undefined;
   }
@@ -587,11 +586,11 @@ export class SegmentBuilder {
     this.#searched = 0;
   }
 
-  /** Whether a line lies outside of bounds that nobody was asked to keep to; in an answer in order, none lies between. */
+  /** Whether a line lies outside bounds that could not be sent. In a sorted answer, such rows come first or last. */
   #isLeftOut(isRow: boolean, { early, late }: { readonly early: boolean; readonly late: boolean }): boolean {
     if (!isRow) return this.#beyond !== undefined;
     const { tsHigh: high, tsLow: low } = this.#key;
-    // written so that it holds while there is none
+    // negated, so that it also holds for NaN
     if (!(high - this.#seenFirstHigh > 0 || (high === this.#seenFirstHigh && low >= this.#seenFirstLow))) {
       this.#seenFirstHigh = high;
       this.#seenFirstLow = low;
@@ -607,7 +606,7 @@ export class SegmentBuilder {
     if (!this.#options.unsorted) {
       if ((before === "late" && this.#beyond !== "late") || (this.#isAnyKept && this.#beyond === "early"))
         throw new OutOfOrder("a row belongs before the row that came before it");
-      // lines ahead of it that are no rows go with it
+      // lines before it that are not rows are left out with it
       if (this.#beyond === "early" && this.#groupTail > 0) this.#forgetTail();
     }
     if (this.#beyond === undefined) this.#isAnyKept = true;
@@ -648,7 +647,7 @@ export class SegmentBuilder {
     return outsideWindow(outside, whyByRow(outside, stepNs));
   }
 
-  /** A row out of order that lies before what the answer was asked for is out of bounds, if the rows are in order else. */
+  /** A row out of order; if it lies before the requested window, its cause says that it is out of bounds. */
   #outOfOrder(): OutOfOrder {
     const isAsked = this.#options.leavesOut?.early !== true;
     const isBefore = isAhead(this.#key.tsHigh, this.#key.tsLow, this.#asked);
@@ -673,7 +672,7 @@ export class SegmentBuilder {
     const { rows, doubled, isJoined } = this.answer;
     const isAhead = rows > 0 && this.#groupTail === 0 && !(isJoined && this.#isChunkStart);
     if (!this.#options.mergesDoubles || !isAhead || doubled >= mostDoubled + rows) return false;
-    // no cut falls between it and a row with its key
+    // rows with the same key are never separated by a cut
     const stop = this.#scanned - 1;
     const start = stop - (lineEnd - at);
     const isWhole = start === 0 || this.#buffer![start - 1] === newline;
@@ -683,7 +682,7 @@ export class SegmentBuilder {
   #duplicate(): RunvaultError {
     const { ts, seq } = this.#key;
     return new RunvaultError("duplicate_row", `two rows share ts_event ${ts} and seq ${seq}`, {
-      hint: "Report it to the gateway's operator: it gives two rows the same seq, or sends one again behind others or where its pages meet.",
+      hint: "Report it to the gateway's operator: it gives two rows the same seq, or repeats a row after others or where its pages meet.",
     });
   }
 
@@ -696,10 +695,7 @@ export class SegmentBuilder {
     const last = this.lastTs;
     const size = `${this.#options.mostBytes >> 20} MiB`;
     if (first === last) {
-      return new RunvaultError(
-        "timestamp_capped",
-        `the rows at ts_event ${first} are larger than ${size} together`,
-      );
+      return new RunvaultError("timestamp_capped", `the rows at ts_event ${first} together exceed ${size}`);
     }
     return new RunvaultError(
       "malformed_row",
@@ -709,20 +705,20 @@ export class SegmentBuilder {
   }
 }
 
-/** Space reserved before read lines, for numbers of single-row groups. */
+/** Space reserved before the unread lines, for the numbers of single-row groups. */
 const leastRoom = 32;
 const zero = 48;
-/** An odd number with many bits, which spreads those of a seq. */
+/** An odd number with many bits, which spreads the bits of a seq. */
 const mixer = 0x9e3779b1;
 
 function isAhead(high: number, low: number, of: Instant): boolean {
   return high < of.high || (high === of.high && low < of.low);
 }
 
-/** Where the unit begins that a time lies in, for units that whole seconds are made of. */
+/** The beginning of the unit in which a time lies, for units that divide a second. */
 function stepOf(high: number, low: number, step: number): Instant {
   const begin = Math.floor(low / step) * step;
-  // as instants are: rounded towards zero
+  // instants are rounded towards zero
   return begin <= -1e9 ? { high: high - 1, low: begin + 1e9 } : { high, low: begin };
 }
 

@@ -15,11 +15,11 @@ export interface Slice {
   readonly bucket: string;
   readonly from: Nanoseconds;
   readonly to: Nanoseconds;
-  /** Rows the gateway says the window holds; undefined where it says nothing. */
+  /** Rows in the window according to the gateway; undefined if it does not say. */
   readonly expected: number | undefined;
-  /** True where that number is the last word: the run is finished. */
+  /** True if that number is final because the run is finished. */
   readonly isFinal?: boolean;
-  /** Wider bounds to ask within, so that one answer shows as well that nothing lies around the slice. */
+  /** Wider bounds to request, so that one answer also shows that there are no rows around the slice. */
   readonly around?: Window | undefined;
 }
 
@@ -31,22 +31,22 @@ export interface SliceWork {
   readonly pool: BufferPool;
   readonly segmentBytes: number;
   readonly mostBytes: number;
-  /** For answers that were cut: attempts count as long as none brings a new timestamp. */
+  /** For truncated answers: attempts are counted until one brings a new timestamp. */
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
-  /** Rows in any bounds by the gateway's facts; undefined where it has none, or they ignore bounds. */
+  /** The gateway's count of rows within bounds; undefined if it has none, or if counts ignore bounds. */
   readonly countRows: ((from: Nanoseconds, to: Nanoseconds) => Promise<number>) | undefined;
   readonly onRows: (rows: number, bytes: number) => void;
-  /** Takes note of every answer that ended whole. */
+  /** Records every complete answer. */
   readonly seen: SeenSource;
-  /** Hears of rows that came and that the slice fails without. */
+  /** Called with rows that came but are missing from the slice, which then fails. */
   readonly onLost?: ((table: TableName, came: Came) => void) | undefined;
 }
 
 /** The events of fetching a slice: its segments in order, and finally its result. */
 export type SliceEvent = FetchedSegment | SliceRestart | SliceEnd;
 
-/** A segment whose text its taker gives back: until then the buffer under it is not filled again. */
+/** A segment. The caller releases its text; until then its buffer is not reused. */
 export interface FetchedSegment {
   readonly kind: "segment";
   readonly draft: SegmentDraft;
@@ -54,7 +54,7 @@ export interface FetchedSegment {
   readonly release: () => void;
 }
 
-/** The slice starts over: what came of it before is to be dropped. */
+/** The slice starts over: drop what it has yielded so far. */
 export interface SliceRestart {
   readonly kind: "restart";
 }
@@ -63,24 +63,24 @@ export interface SliceRestart {
 export interface SliceEnd {
   readonly kind: "end";
   readonly rows: number;
-  /** Bytes that the rows' segments hold. */
+  /** Bytes in the rows' segments. */
   readonly bytes: number;
-  /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
+  /** The last timestamp's rows if no answer shows that they are all; otherwise null. */
   readonly openEnd: OpenEnd | null;
-  /** True where a single answer, within the bounds around the slice, brought its rows and no others. */
+  /** True if a single answer, with the bounds around the slice, had its rows and no others. */
   readonly isAlone: boolean;
-  /** First and last time of all rows that came, where some lay beyond bounds that could not be asked for. */
+  /** First and last time of all rows received, if some were outside bounds that could not be sent. */
   readonly seen: { readonly first: Nanoseconds; readonly last: Nanoseconds } | undefined;
 }
 
-/** Rows that a cap may have cut off inside their timestamp, which the slice ends with. */
+/** The rows of the slice's last timestamp, some of which a cap may have cut off. */
 export interface OpenEnd extends Window {
   readonly rows: number;
   readonly bytes: number;
-  /** True if an answer had them after others: enough if no answer of the table ever stopped short. */
+  /** True if an answer had them after others, which is enough if no answer of the table ever ended early. */
   readonly isHeld: boolean;
   /** Earlier timestamps, ever further back, to ask from. */
   readonly ahead: readonly Nanoseconds[];
-  /** These are all rows of the answer: without an upper bound to ask with, a cap may as well have taken the first. */
+  /** These are all rows of the answer: without an upper bound to request, a cap may also have cut off the first. */
   readonly isAll?: true | undefined;
 }

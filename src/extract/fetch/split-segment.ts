@@ -11,8 +11,8 @@ export interface SegmentPart {
 }
 
 /**
- * The parts of a segment's text: the rows before an instant, and those from it on, where there are any, each in the order they
- * came in. Throws `archive_damaged` where a line tells no time.
+ * The parts of a segment's text: the rows before an instant and those from it on, if any, in their original
+ * order. Throws `archive_damaged` if a line has no time.
  */
 export function splitSegment(segment: Segment, text: Buffer, at: Nanoseconds): SegmentPart[] {
   const { bucket, from, to, sorted } = segment;
@@ -30,7 +30,7 @@ export function splitSegment(segment: Segment, text: Buffer, at: Nanoseconds): S
     const time = timeOf(line.toString("utf8"));
     if (time === null) {
       const number = ahead.length + behind.length + 1;
-      throw new RunvaultError("archive_damaged", `line ${number} tells no ts_event`, {
+      throw new RunvaultError("archive_damaged", `line ${number} has no ts_event`, {
         place: { file: segment.file, line: number },
       });
     }

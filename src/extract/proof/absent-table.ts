@@ -4,14 +4,14 @@ import { openWindow } from "../plan/full-scan.ts";
 import type { TableAsks } from "../plan/table-asks.ts";
 import { requireNone } from "./outer-ends.ts";
 
-/** True for what a source says to a table that a run does not have. */
+/** True for the error with which a source reports a table that a run does not have. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof RunvaultError && error.code === "history_unavailable";
 }
 
 /**
- * Whether the table's own route says that the run has no such table, up to the horizon of a run that goes on; not so
- * where it answers without a row. Throws `incomplete` where it gives one, and what the source throws.
+ * Whether the table's own route reports that the run has no such table, up to the horizon of a growing run. An answer
+ * without rows is not enough. Throws `incomplete` if it returns a row, and what the source throws.
  */
 export async function isRefusedByRoute(asks: TableAsks, until: Nanoseconds | undefined): Promise<boolean> {
   try {

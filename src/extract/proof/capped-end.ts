@@ -10,7 +10,7 @@ import { grounds } from "./grounds.ts";
 import type { SeenSource } from "./seen-source.ts";
 import { MoreRows, showUncut } from "./uncut-end.ts";
 
-/** Shows of each end that a pass over a table left open that no cap made it. Throws as `showWholeEnd` does. */
+/** Shows that no cap caused any of the ends that a pass over a table left open. Throws as `showWholeEnd` does. */
 export async function showWholeEnds(
   asks: TableAsks,
   openEnds: ScanRecord["openEnds"],
@@ -26,8 +26,10 @@ export async function showWholeEnds(
 }
 
 /**
- * Shows that no cap cut a table's last timestamp short, and gives what shows it: larger answers, or pages that end behind the
- * same rows; undefined where an answer held it with others ahead, and no cap was met. To be asked once all tables have been read, for larger answers may be theirs. Throws `timestamp_capped` where more rows turn up, `unverified` where nothing tells.
+ * Shows that no cap cut a table's last timestamp short, and returns the ground: larger answers, or pages that end after
+ * the same rows; undefined if an answer had rows before it and no cap was seen. Call it after all tables have been
+ * read, because theirs may be the larger answers. Throws `timestamp_capped` if more rows turn up, `unverified` if
+ * nothing shows it.
  */
 export async function showWholeEnd(
   asks: TableAsks,
@@ -40,7 +42,7 @@ export async function showWholeEnd(
   if (end.isHeld) return undefined;
   if (seen.gaveMoreThan(asks.table.name, rows, bytes)) return grounds.largerAnswers;
   if (seen.onceGaveMoreThan(rows, bytes)) return grounds.largerAnswers;
-  // a single row hides others only where each answer has but one
+  // a single row can hide others only if every answer has just one
   if (end.rows === 1 && !seen.isCapped) return grounds.singleRow;
   const route = routeOf(asks.source, asks.table);
   const pages = await pagesOf(asks, end, mostBytes, false);
@@ -50,12 +52,12 @@ export async function showWholeEnd(
   if (paged?.length === end.rows) return grounds.pages;
   if (paged !== undefined && paged.length > end.rows) throw cutShort(end);
   if (await anyUnseen(asks, end)) throw cutShort(end);
-  // joined pages end where the gateway says so, and no earlier
+  // joined pages end only where the gateway says so
   if (route.pages !== "none") return grounds.endedPages;
   throw mayBeCut(end, false);
 }
 
-/** The same for a table whose answers stopped short. */
+/** The same for a table whose answers have stopped short. */
 async function showUncutEnd(
   asks: TableAsks,
   end: OpenEnd,
@@ -78,7 +80,7 @@ function mayBeCut(end: OpenEnd, isCapped: boolean): RunvaultError {
   if (end.isAll) {
     return new RunvaultError(
       "unverified",
-      `nothing proves that the table has no more than ${countText(rows, "row")}: it cannot be asked for up to an instant, and ${why}`,
+      `nothing proves that the table has no more than ${countText(rows, "row")}: it cannot be requested up to an instant, and ${why}`,
       {
         hint: "Have the gateway serve storage facts, both time bounds or pages for it, and describe them in the profile; or archive the run together with others that have larger tables.",
       },
@@ -96,9 +98,9 @@ function mayBeCut(end: OpenEnd, isCapped: boolean): RunvaultError {
 }
 
 /**
- * True when a filter brings a row that the answer did not. A cap takes the last rows away, so the last row's value is the
- * one to ask for: one request a filter at most. Parts that come to the same rows prove nothing: rows of a value that
- * never showed stay unseen.
+ * True if a filter returns a row that the answer lacked. A cap takes the last rows away, so the last row's value is the
+ * one to request: at most one request per filter. Parts that add up to the same rows prove nothing: rows with a value
+ * that has not appeared stay unseen.
  */
 async function anyUnseen(asks: TableAsks, end: OpenEnd): Promise<boolean> {
   const rows = (await rowsWithin(asks, end)) ?? [];
@@ -118,7 +120,7 @@ async function anyUnseen(asks: TableAsks, end: OpenEnd): Promise<boolean> {
   return false;
 }
 
-/** True where an answer brings the same rows as some pages do, line by line. */
+/** True if an answer has the same rows as the pages, line by line. */
 async function isSameAsked(asks: TableAsks, end: OpenEnd, pages: Buffer): Promise<boolean> {
   const rows = await rowsWithin(asks, end);
   return rows === undefined || isSameBag(bagOfRows(rows), bagOfText(pages));
@@ -128,7 +130,7 @@ function cutShort({ rows, from, isAll }: OpenEnd): RunvaultError {
   const where = isAll ? "" : ` at ts_event ${from} (${formatTime(from)})`;
   return new RunvaultError(
     "timestamp_capped",
-    `the gateway gives ${countText(rows, "row")}${where}, but others when asked in another way`,
+    `the gateway returns ${countText(rows, "row")}${where}, but different ones when asked in another way`,
     { hint: "Raise the gateway's cap on rows per answer, or have it serve storage facts." },
   );
 }

@@ -6,25 +6,25 @@ import { requireNone } from "./outer-ends.ts";
 import { day, type Extent, piecesOf, type Rung } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
-/** A table whose rows may begin long after its run does, or end long before. */
+/** A table whose rows may begin long after its run, or end long before it. */
 export interface FarSides {
   readonly asks: TableAsks;
   readonly run: Pick<RunDescription, "started" | "ended">;
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
   readonly seen: SeenSource;
-  /** True where storage facts prove the rows. */
+  /** True if storage facts prove the rows. */
   readonly isCounted: boolean;
 }
 
 /**
- * Looks for rows within the run that lie far from the table's own, and gives the bounds in which none can lie. A gateway
- * may move a bound towards the other without a word; it then shows the known row, and not what lies at the far end of so
- * long a window. So what lies farther off than one answer's rows were ever seen to reach is asked for in pieces of that
- * length. Bounds far around a run, or none, may also have another meaning (the last hours, what is older than some minutes):
- * where nothing counts the rows, what lies nearer is asked for as well, once at each end, by bounds within the run.
- * The rung's bounds where nothing lies so far off; closer ones where the pieces are refused, or too many. Throws
- * `incomplete` where rows turn up.
+ * Looks for rows within the run that lie far from the table's known ones, and returns bounds that cannot have any. A
+ * gateway may silently move one bound towards the other: it then returns the known row, but not rows at the far end of
+ * a long window. So windows longer than the rows of any answer have spanned are requested in pieces of that length.
+ * Bounds far around a run, or none, may also mean something else (the last hours; all but the latest minutes): if
+ * nothing counts the rows, the nearer windows are requested, too, once at each end, with bounds within the run. Returns
+ * the rung's bounds if nothing lies outside; closer ones if the pieces are refused or too many. Throws `incomplete` if
+ * rows turn up.
  */
 export async function withinReach(far: FarSides, rung: Rung): Promise<Window> {
   const { run, until, extent, seen, isCounted } = far;
@@ -33,7 +33,7 @@ export async function withinReach(far: FarSides, rung: Rung): Promise<Window> {
   const ended = until ?? (run.ended ?? extent.last) + 1n;
   const isShown = async (window: Window) => {
     const isFar = window.to - window.from > reach;
-    // asked already: far off by the days of the rung, nearby where it ends with the horizon
+    // already requested: far windows by a rung of days, near ones if they end at the rung's horizon
     if (isFar ? rung.stepNs !== undefined : isCounted || window.to === rung.to) return true;
     return (await isEmptyByPieces(far, window, reach)) || !isFar;
   };
@@ -46,9 +46,9 @@ export async function withinReach(far: FarSides, rung: Rung): Promise<Window> {
   };
 }
 
-/** True when a window holds nothing, piece by piece; false where it takes too many, or they are refused. */
+/** True if a window has no rows, piece by piece; false if there would be too many pieces, or they are refused. */
 async function isEmptyByPieces({ asks }: FarSides, window: Window, reach: Nanoseconds): Promise<boolean> {
-  // what was answered without bounds may be refused with them
+  // a length that was answered without bounds may be refused with them
   for (const length of reach > day ? [reach, day] : [day]) {
     try {
       const pieces = piecesOf(window, length);

@@ -15,28 +15,28 @@ import { areBoundsSent, endsNotShown, requireNone, rowAround, rowsOutside, showE
 import { type Extent, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
-/** A table with rows, all of which are here as far as counts or two passes tell. */
+/** A table whose rows are all here, according to counts or two passes. */
 export interface FilledTable {
   readonly asks: TableAsks;
   readonly run: RunDescription;
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
   readonly isCounted: boolean;
-  /** The rung on which the rows came, and nothing outside of their ends; undefined where there was none. */
+  /** The rung on which the rows came with nothing outside their ends; undefined if there was none. */
   readonly rung: Rung | undefined;
-  /** The one answer that had all of that, in rows and bytes; undefined where it took several. */
+  /** Rows and bytes of the single answer that had all of them; undefined if it took several. */
   readonly alone: { readonly rows: number; readonly bytes: number } | undefined;
-  /** What the first pass left open about its last timestamps. */
+  /** The last timestamps that the first pass could not show to be whole. */
   readonly openEnds: ScanRecord["openEnds"];
-  /** First and last time of all that this job was sent, of a table that comes whole. */
+  /** First and last time of all rows sent in this job, for a table that always comes whole. */
   readonly seenExtent: Extent | undefined;
   readonly mostBytes: number;
   readonly seen: SeenSource;
 }
 
 /**
- * Shows that no rows lie outside of a table's extent and none are hidden in its last timestamp, and gives what shows it.
- * Throws `unverified` where nothing does, `incomplete` or `timestamp_capped` where rows turn up.
+ * Shows that no rows lie outside a table's extent and none are hidden in its last timestamp, and returns the grounds.
+ * Throws `unverified` if nothing shows it, `incomplete` or `timestamp_capped` if rows turn up.
  */
 export async function proveFilled(filled: FilledTable): Promise<readonly string[]> {
   const { asks, openEnds, mostBytes, seen } = filled;
@@ -53,9 +53,9 @@ export async function proveFilled(filled: FilledTable): Promise<readonly string[
 }
 
 /**
- * Whether a cap may have ended the answer that brought all rows, and the counts as well: not where a larger one had nothing
- * around it, nor one as large where the rows go on to the ends of the run, nor where several as large had nothing. Round
- * numbers are what caps are made of: there it takes several.
+ * Whether a cap may have ended the answer with all rows, and the counts, too. Not if a larger answer had nothing around
+ * it, nor if one as large had nothing and the rows reach the ends of the run, nor if several as large had. Caps are
+ * usually round numbers: for those it takes several.
  */
 function mayBeCapped(
   { rows, bytes }: NonNullable<FilledTable["alone"]>,
@@ -73,8 +73,8 @@ function mayBeCapped(
 }
 
 /**
- * Requires that a table that comes whole came without rows ahead of its extent or behind it: they are left out where it is
- * fetched, for nobody asked for them. Throws `incomplete`.
+ * Requires that a table that always comes whole came without rows before or after its extent: fetching leaves these
+ * out, because they were not requested. Throws `incomplete`.
  */
 async function requireNoneBeyond({ asks, until, extent, seenExtent }: FilledTable): Promise<void> {
   const early = { from: int64Min, to: extent.first };
@@ -85,13 +85,13 @@ async function requireNoneBeyond({ asks, until, extent, seenExtent }: FilledTabl
       throw rowsOutside({ from: late.from, to: seenExtent.last + 1n });
     return;
   }
-  // all of it came in an earlier job
+  // all rows came in an earlier job
   for (const window of [early, late]) {
     if (window.from < window.to) await requireNone(asks, window);
   }
 }
 
-/** A rung on which nothing lies outside of the extent; on that of the first pass only the empty ends are asked again. */
+/** A rung with nothing outside the extent; on the first pass's rung, only the empty ends are requested again. */
 async function emptyAround(filled: FilledTable): Promise<Rung> {
   const { asks, run, until, extent, rung, alone, seen } = filled;
   const { name } = asks.table;
@@ -117,10 +117,10 @@ async function emptyAround(filled: FilledTable): Promise<Rung> {
 }
 
 /**
- * What a counted table's former certificate rests on, where it still stands: the rows begin where they did, and the run
- * goes on as it did, or is finished as it was, of the same version and with as many rows. Its ends are not asked about
- * again then. Facts that changed may lag behind what has changed since; of a run that goes on, the slice up to its horizon
- * is asked for whatever they count.
+ * The grounds of a counted table's former certificate, if it still stands: the rows begin where they did, and the run
+ * still goes on, or is finished as before, with the same version and as many rows. Then its ends are not requested
+ * again. Facts that have changed may lag behind newer changes; for a growing run, the slice up to its horizon is
+ * requested whatever they count.
  */
 export function standingGrounds(
   former: TableManifest | undefined,
@@ -133,7 +133,7 @@ export function standingGrounds(
   return until !== undefined || (isSame && !isOutdated(latestView(former!), run)) ? restsOn : [];
 }
 
-/** The same whatever changed: what it rests on says nothing of rows that came since. */
+/** The same whatever has changed: its grounds say nothing about rows that came since. */
 export function formerGrounds(
   former: TableManifest | undefined,
   own: TableFacts,

@@ -2,7 +2,7 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { Window } from "../plan/held-window.ts";
 import { windowText } from "./rungs.ts";
 
-/** Further grounds of proofs, as certificates have them; docs/proof.md explains each. */
+/** Further grounds of proofs, as stored in certificates; docs/proof.md explains each. */
 export const grounds = {
   emptyEnds: (window: Window) => `outer ends empty on ${windowText(window)}`,
   largerAnswers: "larger answers than its last timestamp takes",

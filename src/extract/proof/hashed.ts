@@ -9,7 +9,7 @@ import { routeOf } from "../plan/route.ts";
 /** The gateway's statement about a table's rows within bounds; without a hash, why none can be compared. */
 export type GatewayHash = { readonly hash: RowHash } | { readonly hash: null; readonly why: string };
 
-/** The gateway's row hash of a table within bounds, for comparison with ours, by one question. */
+/** The gateway's row hash of a table within bounds, for comparison with ours, in one request. */
 export async function comparableHash(
   source: Pick<HistorySource, "facts" | "traits">,
   run: RunRef,
@@ -20,15 +20,15 @@ export async function comparableHash(
   if (routeOf(source, table).numbers !== "given")
     return {
       hash: null,
-      why: "the rows' seq is numbered here, so that the gateway's row checksum is of others",
+      why: "runvault numbers these rows itself, so the gateway's row checksum is of different rows",
     };
   const facts = await source.facts(run, bounds, signal, { withHash: true, table: table.name });
   return hashIn(table, facts?.get(table.name));
 }
 
 /**
- * The same by as many questions as it takes. A window that it refuses as too much, or
- * does not finish in time, is asked for by halves: the hashes of windows that join add up.
+ * The same in as many requests as it takes. A window that the gateway refuses as too large, or does not finish in time,
+ * is requested in halves: the hashes of adjacent windows add up.
  */
 export async function gatewayHash(
   source: Pick<HistorySource, "facts" | "traits">,
@@ -54,7 +54,7 @@ export async function gatewayHash(
 /** Codes of a gateway whose scan took too long. */
 const tooMuch: ReadonlySet<string> = new Set(["limit_exceeded", "timeout"]);
 
-/** A time between the first row and the last, so that both halves have rows; undefined where there is none. */
+/** A time between the first row and the last, so that both halves have rows; undefined if there is none. */
 function middleOf(facts: TableFacts | undefined): bigint | undefined {
   if (facts?.first === undefined || facts.last === undefined || facts.first === facts.last) return undefined;
   return facts.first + (facts.last - facts.first + 1n) / 2n;
@@ -66,7 +66,7 @@ function hashIn(table: Table, facts: TableFacts | undefined): GatewayHash {
   if (rowHash === undefined) return { hash: null, why: "the gateway gives no row checksum" };
   if (schemaFingerprint === fieldsFingerprint(table)) return { hash: { rows, hash: rowHash } };
   const why = namesFields(schemaFingerprint)
-    ? "the gateway's row checksum covers other fields than ours"
+    ? "the gateway's row checksum covers different fields than runvault's"
     : "the gateway does not say which fields its row checksum covers";
   return { hash: null, why: `${why}, so it cannot be compared` };
 }

@@ -14,11 +14,11 @@ interface TwoAnswers {
 }
 
 /**
- * Holds the facts against those that a source gives by another way, such as a gateway's other transport: for each table
- * that the two differ in, an error. Rows may come between two questions, so only a difference that a second look shows,
- * too, counts. Empty where there is no other way; where it cannot be asked, `onWarning` hears why.
+ * Compares the facts with those from a source's other way, such as a gateway's other transport. Returns an error for
+ * each table in which they differ. Rows may arrive between two requests, so a difference counts only if a second look
+ * shows it, too. Empty if there is no other way; if that cannot be asked, `onWarning` gets the reason.
  *
- * `latest` are the facts within the bounds, asked for just now.
+ * `latest` are the facts within the bounds, requested just now.
  */
 export async function differingTables(
   source: TwoWays,
@@ -49,8 +49,8 @@ export async function differingTables(
 }
 
 /**
- * The facts of the whole run by the source's other way, where they are those that it gave before: then both ways agree,
- * and nothing has changed meanwhile. Null where they are not, or cannot be had.
+ * The facts of the whole run from the source's other way, if they are the same as before: then both ways agree,
+ * and nothing has changed meanwhile. Null if they differ or are not available.
  */
 export async function sameByOtherWay(
   source: TwoWays,
@@ -68,7 +68,7 @@ export async function sameByOtherWay(
     return isMarkedSame && others.size === before.size ? others : null;
   } catch {
     signal.throwIfAborted();
-    // requested again, and reported, where the two are compared
+    // the comparison requests them again and reports the error
     return null;
   }
 }
@@ -77,7 +77,7 @@ function bothOf(facts: StorageFacts | null, others: StorageFacts | null): TwoAns
   return facts === null || others === null ? null : { facts, others };
 }
 
-/** The tables that the two do not say the same of; one that is left out has no rows. */
+/** The tables in which the two differ; a table that is left out has no rows. */
 function differences({ facts, others }: TwoAnswers): TableName[] {
   return tableNames.filter((name) => textOf(facts.get(name)) !== textOf(others.get(name)));
 }
@@ -87,7 +87,7 @@ function disagreement(facts: TableFacts | undefined, others: TableFacts | undefi
     "unverified",
     `the gateway's transports disagree: its storage facts say ${textOf(facts)} over one and ${textOf(others)} over the other`,
     {
-      hint: "Ask the gateway's operator which is right; --transport rest or --transport rpc uses one alone.",
+      hint: "Ask the gateway's operator which is right; --transport rest or --transport rpc uses only one.",
     },
   );
 }

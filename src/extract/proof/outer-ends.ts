@@ -10,14 +10,14 @@ import type { SeenSource } from "./seen-source.ts";
 /** What a counted step shows about a table's ends. */
 export interface ShownEnds {
   readonly rung: Rung;
-  /** A row outside of the extent that was taken for the table's; undefined where none lies there. */
+  /** A row outside the extent that the table was believed to have; undefined if there is none. */
   readonly outside: ProbedRow | undefined;
 }
 
 /**
- * Looks for rows outside of a table's extent. A rung counts only where it brings the first row at the end of a window and
- * the last at the beginning of one: a gateway may refuse wide bounds, cut them down or misread them, and then answers
- * nothing to anything. Undefined where no rung counts.
+ * Looks for rows outside a table's extent. A rung counts only if it returns the first row at the end of a window and
+ * the last at the beginning of one: a gateway may refuse wide bounds, narrow them or misread them, and then returns
+ * nothing whatever there is. Undefined if no rung counts.
  */
 export async function showEnds(
   asks: TableAsks,
@@ -29,7 +29,7 @@ export async function showEnds(
   // bounds that are not sent show nothing
   if (!bounds.from) return undefined;
   const counted = (rung: Rung) => Number(seen.reachOf(rung.kind) === undefined);
-  // what this source has not refused first; the sort is stable
+  // first the rungs that this source has not refused; the sort is stable
   for (const rung of [...rungs].sort((a, b) => counted(a) - counted(b))) {
     try {
       const shown = await onRung(asks, rung, extent, seen);
@@ -48,7 +48,7 @@ async function onRung(
   seen: SeenSource,
 ): Promise<ShownEnds | undefined> {
   const { stepNs } = rung;
-  // the first row at the end of a window, which is no longer for it
+  // the window is not made longer to have the first row at its end
   const nearest = stepNs === undefined ? rung.from : first + 1n - stepNs;
   const from = nearest > rung.from ? nearest : rung.from;
   const to = stepNs !== undefined && last + stepNs < rung.to ? last + stepNs : rung.to;
@@ -63,13 +63,13 @@ async function onRung(
   return { rung, outside: ends.row };
 }
 
-/** True where both bounds are sent, so that what an answer brings says something of them. */
+/** True if both bounds are sent, so that an answer shows whether they work. */
 export function areBoundsSent({ source, table }: TableAsks): boolean {
   const { bounds } = routeOf(source, table);
   return bounds.from && bounds.to;
 }
 
-/** A row outside of the extent on the rung, if there is one; undefined where to know takes too many questions. */
+/** A row outside the extent on the rung, if there is one; undefined if finding out takes too many requests. */
 export async function rowAround(
   asks: TableAsks,
   rung: Rung,
@@ -81,7 +81,7 @@ export async function rowAround(
   return { row: await rowIn(asks, [...head, ...tail]) };
 }
 
-/** The first row that a source gives in one of some windows. */
+/** The first row that a source returns in any of these windows. */
 async function rowIn(asks: TableAsks, windows: readonly Window[]): Promise<ProbedRow | undefined> {
   for (const window of windows) {
     const row = await probe(asks, window);
@@ -90,15 +90,15 @@ async function rowIn(asks: TableAsks, windows: readonly Window[]): Promise<Probe
   return undefined;
 }
 
-/** Throws as `rowsOutside` says where a source gives a row in a window. */
+/** Throws `rowsOutside` if a source returns a row in a window. */
 export async function requireNone(asks: TableAsks, window: Window): Promise<void> {
   const row = await probe(asks, window);
   if (row !== undefined) throw rowsOutside(window, row);
 }
 
 /**
- * The first rung that a source takes, and whether it gives rows there; undefined where it takes none of them. Each rung is
- * asked for in windows no longer than were seen to be answered to their end.
+ * The first rung that a source accepts, and whether it returns rows there; undefined if it accepts none. Each rung is
+ * requested in windows no longer than those known to be answered to their end.
  */
 export async function firstTaken(
   asks: TableAsks,
@@ -120,26 +120,26 @@ export async function firstTaken(
 export function endsNotShown(): RunvaultError {
   return new RunvaultError(
     "unverified",
-    "no time bounds around the table bring its own first and last row, so nothing shows whether rows lie outside them",
-    { hint: "Ask the gateway's operator which time bounds it answers: a day around the run is needed." },
+    "no time bounds around the table return its first and last row, so it is not known whether rows lie outside them",
+    { hint: "Ask the gateway's operator which time bounds it accepts: a day around the run is needed." },
   );
 }
 
-/** Rows turned up in a window, such as this one, that are not among those that are here; or one of which nobody knows. */
+/** The error for rows in a window, such as this one, that are not here, or whose time cannot be read. */
 export function rowsOutside(window: Window, row?: ProbedRow): RunvaultError {
   if (row !== undefined && row.ts === undefined) {
     const why = readBadRow(row.line)?.reason ?? rowText(row.line);
     return new RunvaultError(
       "malformed_row",
-      `the gateway has a row in ${windowText(window)} whose time cannot be read, so nothing shows whether it is here: ${why}`,
+      `the gateway has a row in ${windowText(window)} whose time cannot be read, so it is not known whether it is here: ${why}`,
       {
-        hint: "Have the gateway's operator correct the row's time, which needs its zone where it is text, or correct the unit of ts_event in the profile.",
+        hint: "Have the gateway's operator correct the row's time (text needs a time zone), or correct the unit of ts_event in the profile.",
       },
     );
   }
   return new RunvaultError(
     "incomplete",
     `the gateway has rows in ${windowText(window)} that were missing from its answers or its counts`,
-    { hint: "Run the same command again; if it stays so, ask the gateway's operator which is right." },
+    { hint: "Run the same command again; if it happens again, ask the gateway's operator which is right." },
   );
 }

@@ -8,7 +8,7 @@ export type ProvenMark =
   | { readonly state: Exclude<ProvenState, "OPEN"> }
   | { readonly state: "OPEN"; readonly horizon: Nanoseconds };
 
-/** What a manifest says is proven, without the rows. */
+/** The proven part according to a manifest, without the rows. */
 export function markOf(proven: Proven | null): ProvenMark {
   if (proven === null) return { state: "none" };
   const { state, certificate } = proven;
@@ -28,7 +28,7 @@ export type RunSituation = "growing" | "final" | "gone" | "reset";
 
 /** What happens to the proven part of a table. */
 export interface Standing {
-  /** Whether what the attempt proved takes the place of what was proven; if not, that stays. */
+  /** Whether what the attempt proved replaces what was proven before. */
   readonly replaces: boolean;
   /** A note for people that is not an error; null for none. */
   readonly note: string | null;
@@ -36,8 +36,8 @@ export interface Standing {
 }
 
 /**
- * The only place that decides what happens to the proven part, by an attempt's result and the source's statement about
- * the run. A failed attempt never takes away what was proven; only a successful one proves anything.
+ * The only place that decides what happens to the proven part, from an attempt's result and the source's statement
+ * about the run. A failed attempt never takes away what was proven; only a successful one proves anything.
  */
 export function provenStanding(
   proven: ProvenMark,

@@ -1,6 +1,6 @@
 import type { Certificate } from "../../archive/manifest/manifest.ts";
 
-/** Proofs that a user can require, weakest first; `any` takes whatever the gateway allows. */
+/** Proofs that a user can require, weakest first; `any` accepts whatever the gateway allows. */
 export const requiredProofs = ["any", "counted", "hashed"] as const;
 export type RequiredProof = (typeof requiredProofs)[number];
 
@@ -11,7 +11,7 @@ const strength: Readonly<Record<Certificate["proof"], number>> = {
   hashed: 3,
 };
 
-/** The weaker of two proofs: what rows that were proven by one or the other are proven by all together. */
+/** The weaker of two proofs: it holds for rows proven by either. */
 export function weakerProof(a: Certificate["proof"], b: Certificate["proof"]): Certificate["proof"] {
   return strength[a] < strength[b] ? a : b;
 }

@@ -3,15 +3,15 @@ import type { Window } from "../plan/held-window.ts";
 import type { RunDescription } from "../run/run-description.ts";
 
 /**
- * How far out is asked: from 1970 to 2100, for a day around the run, or the same by windows of a day, for gateways that
- * answer only so much at once.
+ * How far around a run to look: from 1970 to 2100, a day around the run, or the same in windows of a day, for gateways
+ * that limit the length of a window.
  */
 export type RungKind = "wide" | "run" | "days";
 
-/** Bounds far outside of a run's rows; never the ends of int64, which some gateways take for no time at all. */
+/** Bounds far outside a run's rows; never the ends of int64, which some gateways read as no bound. */
 export interface Rung extends Window {
   readonly kind: RungKind;
-  /** The longest window to ask for; undefined where all may be asked for at once. */
+  /** The longest window to request; undefined if everything may be requested at once. */
   readonly stepNs: Nanoseconds | undefined;
 }
 
@@ -25,8 +25,8 @@ export const day = 86_400_000_000_000n;
 const year2100 = 4_102_444_800_000_000_000n;
 
 /**
- * The rungs around a run, widest first, that lie around the rows known as well; up to the horizon where it goes on. `now`
- * is the gateway's clock: those near the run end there, too, for some refuse a bound in the future.
+ * The rungs around a run and around its known rows, widest first; up to the horizon if the run goes on. `now` is the
+ * gateway's clock: rungs near the run end there, because some gateways refuse bounds in the future.
  */
 export function rungsAround(
   run: Pick<RunDescription, "started" | "ended">,
@@ -51,10 +51,10 @@ export function rungsAround(
   );
 }
 
-/** More windows than this are not asked for one by one. */
+/** The most windows to request one by one. */
 const mostPieces = 100n;
 
-/** A window in pieces of a length; undefined where they would be too many. */
+/** A window in pieces of this length; undefined if there would be too many. */
 export function piecesOf({ from, to }: Window, stepNs: Nanoseconds | undefined): Window[] | undefined {
   if (from >= to) return [];
   if (stepNs === undefined) return [{ from, to }];
@@ -65,7 +65,7 @@ export function piecesOf({ from, to }: Window, stepNs: Nanoseconds | undefined):
   return pieces;
 }
 
-/** A window for people: days without their midnights. */
+/** A window for people: midnights are shown as dates. */
 export function windowText({ from, to }: Window): string {
   const short = (time: Nanoseconds) => formatTime(time).replace("T00:00:00.000000000Z", "");
   return `[${short(from)}, ${short(to)})`;

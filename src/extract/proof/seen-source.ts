@@ -12,19 +12,19 @@ interface SourceMemory {
   readonly largest?: KnownSource["largest"];
 }
 
-/** Of runs that have equally many rows each, these are asked about. */
+/** A cap is ruled out after this many answers that were at least as large and had nothing around them. */
 const timesEnough = 3;
 
-/** Answers that are kept of a table, of those that none was larger than in all that is measured. */
+/** The most answers to remember of a table, of those that no other exceeded in every measure. */
 const mostAnswers = 32;
 
-/** The most by which one row may exceed the largest seen. */
+/** The factor by which one row may exceed the largest seen. */
 const room = 1.25;
 
 /**
- * What was seen of one source: by a command over all of its runs, and what the archive remembers. An answer of nothing
- * proves something only where the same kind of question was seen to bring rows, and an answer is known not to have been
- * cut short only where larger ones were seen. So one object goes through all jobs of a command on one source.
+ * What is known about one source: seen by a command over all its runs, and remembered by the archive. An empty answer
+ * proves something only if the same kind of request has returned rows before, and an answer is known not to have been
+ * cut short only if larger ones were seen. So one object serves all jobs of a command on one source.
  */
 export class SeenSource {
   readonly #routes: Set<TableName>;
@@ -32,25 +32,25 @@ export class SeenSource {
   #keptEmpty: KnownSource["empty"];
   /** The largest answer that the archive remembers. */
   #before: KnownSource["largest"] = { rows: 0, bytes: 0 };
-  /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
+  /** By kind of rung, the longest window known to be answered from beginning to end. */
   readonly #reach = new Map<RungKind, Nanoseconds>();
   #spanned: Nanoseconds = 0n;
-  /** The largest answers, by table, whose ends were asked about and had nothing behind them. */
+  /** The largest answers, by table, after whose ends nothing was found. */
   readonly #whole = new Map<TableName, KnownSource["largest"]>();
-  /** Some of such answers, those with the most rows. */
+  /** Several such answers, those with the most rows. */
   readonly #everWhole = new Map<TableName, KnownSource["largest"][]>();
   #keepsToBounds: Promise<boolean> | undefined;
-  /** False once bounds from 1970 to 2100 were refused, or brought nothing where rows were. */
+  /** False once bounds from 1970 to 2100 were refused, or returned nothing although there are rows. */
   takesWideBounds = true;
-  /** Tables whose route was seen to stop short of rows behind an answer: the fewest milliseconds that such a one took. */
+  /** Tables whose answers have stopped short of later rows, with the fewest milliseconds that such an answer took. */
   readonly #capped = new Map<TableName, number>();
   /** The most rows and the most bytes of answers of this command, by table. */
   readonly #own = new Map<TableName, KnownSource["largest"]>();
-  /** Answers of this command, by table, that none was larger than. */
+  /** Answers of this command, by table, that no other exceeded in every measure. */
   readonly #answers = new Map<TableName, readonly AnswerSize[]>();
   readonly #longestLine = new Map<TableName, number>();
 
-  /** `empty` are the tables of which the operator says now that they hold no rows, in each run of the command. */
+  /** `empty` are the tables that the operator now says have no rows, in each run of the command. */
   constructor(known: SourceMemory = { routes: [], empty: {} }, empty: readonly TableName[] = []) {
     this.#routes = new Set(known.routes);
     this.#keptEmpty = known.empty;
@@ -65,7 +65,7 @@ export class SeenSource {
     this.#before = larger(this.#before, largest);
   }
 
-  /** Takes note of an answer that ended whole; `spanNs` lies between its first row and its last. */
+  /** Records a complete answer; `spanNs` is the time between its first row and its last. */
   answered(table: TableName, size: AnswerSize, spanNs = 0n): void {
     const { rows, bytes } = size;
     if (rows > 0) this.#routes.add(table);
@@ -77,7 +77,7 @@ export class SeenSource {
     this.#answers.set(table, [...others, size].slice(-mostAnswers));
   }
 
-  /** Takes note of the longest line of some of a table's rows. */
+  /** Records the longest line of some of a table's rows. */
   sawLine(table: TableName, bytes: number): void {
     this.#longestLine.set(table, Math.max(bytes, this.longestLineOf(table)));
   }
@@ -86,7 +86,7 @@ export class SeenSource {
     return this.#longestLine.get(table) ?? 0;
   }
 
-  /** What was seen of a table's answers, for a command that goes on with this one's work. */
+  /** What was seen of a table's answers, for a command that continues this one's work. */
   answersOf(table: TableName): Pick<ScanRecord, "answers" | "longestLine" | "cutMs"> {
     return {
       answers: [...(this.#answers.get(table) ?? [])],
@@ -95,34 +95,35 @@ export class SeenSource {
     };
   }
 
-  /** Takes note of what an interrupted command saw. */
+  /** Adds what an interrupted command has seen. */
   resume(table: TableName, { answers, longestLine, cutMs }: ReturnType<SeenSource["answersOf"]>): void {
     for (const size of answers) this.answered(table, size);
     this.sawLine(table, longestLine);
     if (cutMs !== null) this.foundCap(table, cutMs);
   }
 
-  /** The longest time between two rows of one answer: windows so long are answered from their beginning to their end. */
+  /** The longest time between two rows of one answer: windows of this length are answered from beginning to end. */
   get spanned(): Nanoseconds {
     return this.#spanned;
   }
 
-  /** True when the table's route has given rows of some run, in this command or before. */
+  /** True if the table's route has returned rows of some run, in this command or before. */
   gaveRows(table: TableName): boolean {
     return this.#routes.has(table);
   }
 
   /**
-   * True when answers larger by a quarter were seen in this command, in rows and in bytes: no cap ends answers of the table
-   * as small as this. A route that stops short may have a cap of its own, so that only its own answers count.
+   * True if answers larger by a quarter, in rows and in bytes, were seen in this command: then no cap ends the table's
+   * answers at this size. A route that stops short may have its own cap, so only its own answers count.
    */
   gaveMoreThan(table: TableName, rows: number, bytes: number): boolean {
     return isMore(this.#capped.has(table) ? this.#largestOf(table) : this.#largestOwn, rows, bytes);
   }
 
   /**
-   * True when one answer of the table was larger by a quarter in all that a cap may count, and by more than the row that
-   * a cap on bytes would have had no room for. Such a row is as long as `longestLine` at most, and compresses as that answer does.
+   * True if one answer of the table was larger by a quarter in everything that a cap may count, and by more than the
+   * row that a cap on bytes would have cut off. Such a row has at most `longestLine` bytes, and compresses like that
+   * answer.
    */
   hadRoomFor(table: TableName, { rows, bytes, wireBytes }: AnswerSize, longestLine: number): boolean {
     return (this.#answers.get(table) ?? []).some(
@@ -134,19 +135,19 @@ export class SeenSource {
     );
   }
 
-  /** The same of answers before this command, where none of its own stopped short: a cap may be newer than those. */
+  /** The same for answers before this command, unless its own have stopped short: the cap may be newer than those. */
   onceGaveMoreThan(rows: number, bytes: number): boolean {
     return !this.isCapped && isMore(this.#before, rows, bytes);
   }
 
-  /** Takes note of an answer of so many rows and bytes that had nothing around it. */
+  /** Records the size of an answer that had nothing around it. */
   shownWhole(table: TableName, rows: number, bytes: number): void {
     const shown = [...(this.#everWhole.get(table) ?? []), { rows, bytes }];
     this.#everWhole.set(table, shown.sort((a, b) => b.rows - a.rows).slice(0, 4 * timesEnough));
     this.#whole.set(table, larger(this.#whole.get(table) ?? { rows: 0, bytes: 0 }, { rows, bytes }));
   }
 
-  /** How an answer compares with those of the table that had nothing around them, in rows and in bytes. */
+  /** How an answer compares, in rows and in bytes, with the table's answers that had nothing around them. */
   besideWhole(table: TableName, rows: number, bytes: number): "smaller" | "as large" | "larger" {
     const whole = this.#whole.get(table) ?? { rows: 0, bytes: 0 };
     if (rows < whole.rows && bytes < whole.bytes) return "smaller";
@@ -163,7 +164,7 @@ export class SeenSource {
     this.takesWideBounds = false;
   }
 
-  /** Whether the source's facts keep to bounds: asked until it was shown once. */
+  /** Whether the source's facts respect bounds: asked until it has been shown once. */
   async keepsToBounds(ask: () => Promise<boolean>): Promise<boolean> {
     for (let asked = this.#keepsToBounds; asked !== undefined; asked = this.#keepsToBounds) {
       if (await asked.catch(() => false)) return true;
@@ -173,12 +174,12 @@ export class SeenSource {
     return await this.#keepsToBounds;
   }
 
-  /** Notes an answer that stopped short of later rows, and its duration if known. */
+  /** Records an answer that stopped short of later rows, and its duration if known. */
   foundCap(table: TableName, ms = 0): void {
     this.#capped.set(table, Math.min(ms, this.#capped.get(table) ?? ms));
   }
 
-  /** The fewest milliseconds of an answer of the table that stopped short; 0 where none is known. */
+  /** The fewest milliseconds of an answer of the table that stopped short; 0 if none is known. */
   cutMsOf(table: TableName): number {
     return this.#capped.get(table) ?? 0;
   }
@@ -200,21 +201,21 @@ export class SeenSource {
     return [...this.#own.values()].reduce(larger, { rows: 0, bytes: 0 });
   }
 
-  /** Takes note of a rung that brought the rows known, the first of them at the end of a window so long. */
+  /** Records a rung that returned the known rows, the first of them at the end of a window of this length. */
   countRung(kind: RungKind, reachNs: Nanoseconds): void {
     const before = this.#reach.get(kind) ?? 0n;
     this.#reach.set(kind, reachNs > before ? reachNs : before);
   }
 
-  /** The longest window seen to be answered whole on rungs of a kind; undefined where none has counted. */
+  /** The longest window known to be answered completely on rungs of a kind; undefined if none has counted. */
   reachOf(kind: RungKind): Nanoseconds | undefined {
     return this.#reach.get(kind);
   }
 
   /**
-   * The longest window to ask for on a rung; undefined where all may be asked for at once. Bounds near the run are asked
-   * for no longer than was seen to be answered to its end: from a known row ahead, and between two rows of one answer, for
-   * a gateway may move a bound without a word and still show the known row.
+   * The longest window to request on a rung; undefined if everything may be requested at once. Near the run, windows
+   * are no longer than those known to be answered to their end: before a known row, and between two rows of one answer,
+   * because a gateway may silently move a bound and still return the known row.
    */
   longestOn({ kind, stepNs }: Rung): Nanoseconds | undefined {
     const reach = this.#reach.get(kind);
@@ -223,14 +224,14 @@ export class SeenSource {
     return reach < spanned ? reach : spanned;
   }
 
-  /** True when the operator said that the instance keeps no rows in the table. */
+  /** True if the operator said that the instance keeps no rows in the table. */
   isSaidEmpty(instanceId: string, table: TableName): boolean {
     return this.#saidEmpty.has(table) || (this.#keptEmpty[instanceId]?.includes(table) ?? false);
   }
 
   /**
-   * What is to be remembered of the source once a run is committed: the routes that gave rows, the largest answer, and the
-   * operator's word for the run's tables, which holds until rows come.
+   * What to remember about the source once a run is committed: the routes that returned rows, the largest answer, and
+   * the operator's statement about the run's tables, which holds until rows come.
    */
   toRemember(
     known: KnownSource,

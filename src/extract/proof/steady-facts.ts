@@ -8,39 +8,39 @@ import type { RunEvidence } from "../evidence/run-evidence.ts";
 import type { RunDescription } from "../run/run-description.ts";
 
 /**
- * A source's storage facts through one job on one run. Where they were there and are not any more, half of the job's
- * reasons would rest on counts and half on none: then it throws, and `lost` says that the job is to begin anew, without
- * any, so that the weaker proof decides on all of it. Nothing that was fetched is lost by that.
+ * A source's storage facts during one job on one run. If they disappear, half of the job's reasoning would rest on
+ * counts and half on none: then it throws, and `lost` tells the job to start over without facts, so that the weaker
+ * proof decides everything. No fetched rows are lost.
  */
 export class SteadyFacts {
   readonly #source: Pick<HistorySource, "facts" | "otherFacts">;
   readonly #evidence: RunEvidence;
-  /** What the gateway's operator should hear, once each. */
+  /** Warnings about the gateway, once each. */
   readonly warnings: string[] = [];
   #seen = false;
   #lost = false;
   #hadBefore = false;
   #run: Pick<RunDescription, "started" | "ended"> | undefined;
 
-  /** `evidence` hears all that is told. */
+  /** `evidence` records all facts. */
   constructor(source: Pick<HistorySource, "facts" | "otherFacts">, evidence: RunEvidence) {
     this.#source = source;
     this.#evidence = evidence;
   }
 
-  /** True once facts went away in mid-job: from then on there are none. */
+  /** True once facts have disappeared during the job: from then on there are none. */
   get lost(): boolean {
     return this.#lost;
   }
 
-  /** Facts that the run was proven by before and that are not there any more are warned of. */
+  /** Adds a warning if facts that proved the run before are missing now. */
   expectAsBefore(committed: Manifest | null, run: Pick<RunDescription, "started" | "ended">): void {
     this.#run = run;
     const held = Object.values(committed?.tables ?? {}).flatMap(holdingsOf);
     this.#hadBefore = held.some(({ certificate }) => (certificate?.gatewayRows ?? null) !== null);
   }
 
-  /** As a source's facts. Throws an error of the run where they went away in mid-job. */
+  /** As a source's facts. Throws an error for the run if they disappeared during the job. */
   async facts(
     run: RunRef,
     bounds: TimeBounds,
@@ -58,7 +58,7 @@ export class SteadyFacts {
       if (this.#hadBefore) this.#warn("the gateway had storage facts for this run before, but has none now");
       return null;
     }
-    // a gateway may have facts of a whole run alone
+    // a gateway may have facts only for whole runs
     const isBounded = bounds.from !== undefined || bounds.to !== undefined;
     if (isBounded && (await this.#source.facts(run, {}, signal)) !== null) return null;
     this.#lost = true;
@@ -68,7 +68,7 @@ export class SteadyFacts {
     });
   }
 
-  /** As a source's other facts; null where there is one way alone. */
+  /** As a source's other facts; null if there is only one way. */
   async otherFacts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts | null> {
     const others = (await this.#source.otherFacts?.(run, bounds, signal)) ?? null;
     const facts = this.#withoutStandIns(others, bounds);
@@ -76,7 +76,7 @@ export class SteadyFacts {
     return facts;
   }
 
-  /** Drops the ends of tables without rows where they are only those of the run or of the question. */
+  /** Drops the ends of tables without rows if they only repeat those of the run or of the request. */
   #withoutStandIns(facts: StorageFacts | null, { from, to }: TimeBounds): StorageFacts | null {
     const { started = int64Min, ended = int64Max } = this.#run ?? {};
     const isWithin = (ts: Nanoseconds) =>

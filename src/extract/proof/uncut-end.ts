@@ -18,7 +18,7 @@ import {
 import { grounds } from "./grounds.ts";
 import type { SeenSource } from "./seen-source.ts";
 
-/** Of a table whose route stops short: its last timestamp, and how it is asked for. */
+/** The last timestamp of a table whose route stops short, and how to request it. */
 interface CutRoute {
   readonly asks: TableAsks;
   readonly end: OpenEnd;
@@ -26,13 +26,13 @@ interface CutRoute {
   readonly seen: SeenSource;
 }
 
-/** Thrown where more rows turn up than the end is known to have. */
+/** Thrown if more rows turn up than the end is known to have. */
 export class MoreRows extends Error {}
 
 /**
- * What shows that an answer which ends with the table's last timestamp is whole, although answers of its route stop short:
- * at so many rows, at so many bytes of text or on the wire, or after some time. Undefined where nothing does.
- * Throws `MoreRows`.
+ * The ground that an answer ending with the table's last timestamp is complete, although answers of its route stop
+ * short: at a number of rows, of bytes as text or on the wire, or after some time. Undefined if there is none. Throws
+ * `MoreRows`.
  */
 export async function showUncut(route: CutRoute): Promise<string | undefined> {
   const { asks, end } = route;
@@ -42,13 +42,13 @@ export async function showUncut(route: CutRoute): Promise<string | undefined> {
     if (shown !== undefined) return shown;
   }
   if (await isShownByPages(route, own)) return grounds.pages;
-  // of a table that comes whole, parts come whole as well
+  // if a table comes whole, its parts do, too
   if (own === undefined || end.isAll || routeOf(asks.source, asks.table).numbers === "arrival")
     return undefined;
   return (await isShownByParts(route, own)) ? grounds.parts : undefined;
 }
 
-/** What shows, by answers alone, that the rows of the end with some value of a filter, or all of them, are not cut. */
+/** The ground, from answers alone, that the end's rows, or those with some value of a filter, are not cut. */
 async function shownByAnswers(
   route: CutRoute,
   end: OpenEnd,
@@ -62,7 +62,7 @@ async function shownByAnswers(
   return (await isHeldWithMore(route, end, own, longest, filters)) ? grounds.heldWithMore : undefined;
 }
 
-/** The end's rows once more; undefined where they are other ones than those known. */
+/** The end's rows, requested again; undefined if they differ from those known. */
 async function askEnd(
   { asks }: CutRoute,
   end: OpenEnd,
@@ -74,15 +74,15 @@ async function askEnd(
   return own.rows.length === end.rows ? own : undefined;
 }
 
-/** Some give more to whoever asks for more: so the rows were asked for when they were fetched. */
+/** Some gateways return more if more is requested; fetching uses the same limit. */
 const limitFor = (rows: number) => Math.max(leastLimit, rows * 4);
 
-/** No gateway stops so soon for its time being up. */
+/** No gateway's time limit is shorter than this. */
 const leastCapMs = 20;
 
 /**
- * True where time did not end the answer: it took clearly less than any that stopped short, or hardly longer than a single row
- * does. Asked up to three times, for a busy machine takes its time with either.
+ * True if a time limit did not end the answer: it took clearly less than any that stopped short, or hardly longer than
+ * a single row. Requests up to three times, because a busy machine may delay either.
  */
 async function isInTime(
   { asks, seen }: CutRoute,
@@ -106,8 +106,8 @@ async function isInTime(
 }
 
 /**
- * True where an answer has the whole end with so much ahead of it that a cap would have left room for another row
- * without that: two rows, and a quarter more than the longest takes, as text and on the wire.
+ * True if an answer has the whole end with so much before it that without that a cap would have left room for another
+ * row: two rows, and a quarter more than the longest row, as text and on the wire.
  */
 async function isHeldWithMore(
   { asks, seen }: CutRoute,
@@ -140,14 +140,14 @@ async function isHeldWithMore(
   return false;
 }
 
-/** True where pages of half as many rows at most have the same rows, and the gateway says that no other follows. */
+/** True if pages of at most half as many rows have the same rows, and the gateway says that no other page follows. */
 async function isShownByPages(
   { asks, end, mostBytes }: CutRoute,
   own: AnswerWithin | undefined,
 ): Promise<boolean> {
   const most = Math.floor(end.rows / 2);
   const pages = await pagesOf(asks, end, mostBytes, false, Math.max(1, most)).catch((error: unknown) => {
-    // a page of more rows than were asked for
+    // a page with more rows than were requested
     if (isRefusal(error) || (error instanceof RunvaultError && error.code === "refused")) return undefined;
     throw error;
   });
@@ -161,12 +161,12 @@ async function isShownByPages(
   );
 }
 
-/** A list of more values than these would take as many questions. */
+/** The most values of a filter, each of which takes a request. */
 const mostParts = 200;
 
 /**
- * True where a filter parts the rows, a list names all of its values, and the answers show that no part is cut. Parts that
- * come to the same rows alone show nothing: what was cut may all have a value that never came.
+ * True if a filter splits the rows, a list names all its values, and the answers show that no part is cut. Parts that
+ * only add up to the same rows show nothing: the rows cut off may all have a value that never came.
  */
 async function isShownByParts(route: CutRoute, own: AnswerWithin): Promise<boolean> {
   const { asks, end } = route;

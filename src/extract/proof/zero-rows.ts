@@ -22,34 +22,34 @@ export interface EmptyTable {
   readonly asks: TableAsks;
   readonly run: RunDescription;
   readonly until: Nanoseconds | undefined;
-  /** True when storage facts count no rows; false where there are no facts. */
+  /** True if storage facts count no rows; false if there are no facts. */
   readonly isCounted: boolean;
-  /** What a former proof by counts rests on; it stands where no bounds can be tried any more. */
+  /** The grounds of a former proof by counts, which stands if no bounds can be tried any more. */
   readonly before: readonly string[];
   /** Extents of the run's tables that have rows. */
   readonly filled: ReadonlyMap<TableName, FilledExtent>;
   readonly seen: SeenSource;
-  /** What the pass over the table left open: rows came beyond its bounds, and a cap may have left out those within. */
+  /** What the pass over the table left open: rows came outside its bounds, and a cap may have cut off those within. */
   readonly openEnds: ScanRecord["openEnds"];
   readonly mostBytes: number;
-  /** The run's summary; null where the source has none. */
+  /** The run's summary; null if the source has none. */
   readonly summary: () => Promise<Uint8Array | null>;
 }
 
 /** The extent of a table that has rows. */
 export interface FilledExtent extends Extent {
-  /** True where the source counted or gave the rows in this job; false where only the archive has them. */
+  /** True if the source counted or returned the rows in this job; false if only the archive has them. */
   readonly isShown: boolean;
 }
 
-/** The proof that a table has no rows; or a step that has some after all. */
+/** The proof that a table has no rows, or a rung that has some after all. */
 export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly rowsOn: Rung };
 
 /**
- * Shows that a table without rows has none: nothing on bounds that brought known rows of other tables or runs, nothing in
- * the summary, and storage facts that count none. Without facts the route has to have given rows of some run, and the run
- * to be one that the gateway knows: many answer nothing to any id. Else it takes the operator's word. To be asked after
- * the tables that have rows, which show the bounds. Throws `unverified`.
+ * Shows that a table without rows has none: nothing within bounds that returned known rows of other tables or runs,
+ * nothing in the summary, and storage facts that count none. Without facts, the route must have returned rows of some
+ * run, and the gateway must know the run: many return nothing for any id. Otherwise it takes the operator's word. Call
+ * it after the tables that have rows, which show the bounds. Throws `unverified`.
  */
 export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   const { asks, run, until, isCounted, before, filled, seen, openEnds, mostBytes } = empty;
@@ -58,10 +58,10 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   if (comesWhole && (await probe(asks, openWindow(until))) !== undefined)
     return { rowsOn: { kind: "wide", ...openWindow(until), stepNs: undefined } };
   const rungs = comesWhole ? [] : await countedRungs(empty);
-  // facts without any row in the run are not tied to bounds, and there is no row that bounds could be tried on
+  // facts that count no row in the whole run do not depend on bounds, and there is no row to try bounds with
   const isAllEmpty = isCounted && filled.size === 0;
   const isShown = rungs.length > 0 || isAllEmpty || comesWhole;
-  // where no bounds were seen to bring rows, none says nothing on any, but a row speaks against it on each
+  // if no bounds have returned rows, empty answers prove nothing, but a row on any of them is proof to the contrary
   const tried = rungs.length > 0 ? [rungs] : comesWhole ? [] : nearNothing(empty).map((rung) => [rung]);
   let nothing: Rung | undefined;
   for (const rungs of tried) {
@@ -69,14 +69,14 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
     if (taken?.isFilled) return { rowsOn: taken.rung };
     nothing ??= isShown ? taken?.rung : undefined;
   }
-  // bounds far around the run may have another meaning than those within it
+  // bounds far around the run may mean something else than those within it
   const within = isCounted || comesWhole ? [] : rungsWithin(run, until);
   if ((await firstTaken(asks, within, seen))?.isFilled) return { rowsOn: within[0]! };
   const isStanding = nothing === undefined && isCounted && before.length > 0;
   const lacks =
     (await contradiction(empty)) ??
     (nothing === undefined && !isStanding && !comesWhole
-      ? "no time bounds wide enough were seen to bring known rows"
+      ? "no time bounds that are wide enough have returned known rows"
       : undefined) ??
     (isCounted ? undefined : (noContent(empty) ?? (await unknownTo(empty))));
   const shown = comesWhole ? [grounds.noRowsWhole] : nothing === undefined ? [] : [grounds.noRows(nothing)];
@@ -92,14 +92,14 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   }
   throw new RunvaultError(
     "unverified",
-    `the gateway gives no rows, and nothing proves that there are none: ${lacks}`,
+    `the gateway returns no rows, but nothing proves that there are none: ${lacks}`,
     {
-      hint: `If the table is meant to have no rows, run again with --empty ${name}; the archive remembers it for the instance.`,
+      hint: `If the table should have no rows, run again with --empty ${name}; the archive remembers it for the instance.`,
     },
   );
 }
 
-/** Extents of the tables that have rows, by facts, by full scans, and by what is committed. */
+/** Extents of the tables that have rows, from facts, full scans and the committed manifest. */
 export function filledTables(
   facts: StorageFacts | null,
   held: HeldTables,
@@ -120,18 +120,18 @@ export function filledTables(
   return filled;
 }
 
-/** The run's own times; nothing where they are not known. */
+/** A rung with the run's own times; none if they are not known. */
 function rungsWithin({ started, ended }: RunDescription, until: Nanoseconds | undefined): Rung[] {
   const to = until ?? (ended === undefined ? undefined : ended + 1n);
   if (started === undefined || to === undefined || started >= to) return [];
   return [{ kind: "run", from: started, to, stepNs: undefined }];
 }
 
-/** The rungs around the run that brought known rows; another table of the run shows one where none did so far. */
+/** The rungs around the run that returned known rows. If none has so far, other tables of the run are tried. */
 async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
   const { asks, run, until, filled, seen } = empty;
   const counted = () => aroundNothing(empty).filter(({ kind }) => seen.reachOf(kind) !== undefined);
-  // two tables: the route of one may be dead
+  // two tables, in case the route of one is dead
   for (const [name, extent] of [...filled].filter(([name]) => name !== asks.table.name).slice(0, 2)) {
     if (counted().length > 0) break;
     const other = { ...asks, table: tableNamed(name) };
@@ -146,7 +146,7 @@ async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
   return counted();
 }
 
-/** The same where none of them brought rows; days one by one only where they are few. */
+/** The rungs to try if none of them has returned rows; days one by one only if they are few. */
 function nearNothing(empty: EmptyTable): Rung[] {
   const isFew = (rung: Rung) => (piecesOf(rung, rung.stepNs)?.length ?? mostDays + 1) <= mostDays;
   return aroundNothing(empty).filter(isFew);
@@ -154,7 +154,7 @@ function nearNothing(empty: EmptyTable): Rung[] {
 
 const mostDays = 10;
 
-/** Rungs around all that is known of the run. */
+/** Rungs around everything that is known about the run. */
 function aroundNothing({ asks, run, until, filled }: EmptyTable): Rung[] {
   const now = asks.source.now?.();
   const firsts = [...filled.values()].map(({ first }) => first);
@@ -168,18 +168,18 @@ function aroundNothing({ asks, run, until, filled }: EmptyTable): Rung[] {
 const count = z.union([z.string().regex(/^\d{1,20}$/), z.int().nonnegative()]);
 const summarySchema = z.object({ orders: count.optional(), fills: count.optional() });
 
-/** What the summary says against an empty table; undefined for nothing. */
+/** How the summary contradicts an empty table; undefined if it does not. */
 async function contradiction({ asks, until, summary }: EmptyTable): Promise<string | undefined> {
   const { name } = asks.table;
   if (name !== "orders" && name !== "fills") return undefined;
   const rows = countedBySummary(await summary(), name);
   if (rows === 0n) return undefined;
-  // for a growing run it may count rows after the horizon
+  // for a growing run, the summary may count rows after the horizon
   if (until !== undefined && (await isAnyBehind(asks, until))) return undefined;
   return `the run's summary counts ${rows} ${name}`;
 }
 
-/** How many fills there are by a run's summary, or orders, each of which has a row at least; 0 where it does not say. */
+/** The number of fills, or of orders (with at least one row each), in a run's summary; 0 if it does not say. */
 export function countedBySummary(document: Uint8Array | null, name: "fills" | "orders"): bigint {
   return BigInt(summarySchema.safeParse(document === null ? null : jsonOf(document)).data?.[name] ?? 0);
 }
@@ -195,21 +195,21 @@ async function isAnyBehind(asks: TableAsks, until: Nanoseconds): Promise<boolean
   return false;
 }
 
-/** Why a status without content shows no empty table; undefined where none came, or the source says so of windows without rows. */
+/** Why 204 No Content does not show an empty table; undefined if it did not come, or also comes for empty windows. */
 function noContent({ asks: { source, run, table } }: EmptyTable): string | undefined {
   return source.isNoContentUnclear?.(run, table.name) === true
-    ? "its route answers 204 No Content, as it does for no table that has rows"
+    ? "its route answers 204 No Content, which tables that have rows never do"
     : undefined;
 }
 
-/** What is lacking for a source's answer of no rows to be about this table of this run; undefined where nothing is. */
+/** Why a source's empty answer may not be about this table of this run; undefined if it is. */
 async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promise<string | undefined> {
   const { name } = asks.table;
-  if (!seen.gaveRows(name)) return "its route has not given rows of any run yet";
+  if (!seen.gaveRows(name)) return "its route has not returned rows of any run yet";
   for (const [other, { first, isShown }] of filled) {
     if (isShown || (await isGiven({ ...asks, table: tableNamed(other) }, first))) return undefined;
   }
-  if (filled.size > 0) return "rows of other tables that the gateway gave before are gone, too";
+  if (filled.size > 0) return "rows of other tables that the gateway returned before are gone, too";
   const made = { ...run, runId: madeUpId(run.runId) };
   const rungs = rungsAround(run, until, undefined, asks.source.now?.());
   if (made.runId === run.runId || rungs.length === 0) return "no other table of the run has rows";
@@ -219,14 +219,14 @@ async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promis
       break;
     } catch (error) {
       if (isUnknown(error)) return undefined;
-      // bounds that it does not take say nothing of the run
+      // refused bounds say nothing about the run
       if (!isRefusal(error)) throw error;
     }
   }
   return "no other table of the run has rows, and the gateway answers the same for a run that cannot exist";
 }
 
-/** Whether a source still gives a row that the archive has. */
+/** Whether a source still returns a row that the archive has. */
 async function isGiven(asks: TableAsks, ts: Nanoseconds): Promise<boolean> {
   try {
     return (await probe(asks, { from: ts, to: ts + 1n })) !== undefined;
@@ -241,18 +241,18 @@ async function isGiven(asks: TableAsks, ts: Nanoseconds): Promise<boolean> {
 /** How a source reports an unknown run. */
 function isUnknown(error: unknown): boolean {
   if (!(error instanceof RunvaultError) || error.retry === "again") return false;
-  // said by the gateway, not of what it answered
+  // only if the gateway reports it, not if runvault found it in an answer
   if (error.code === "history_identity_conflict") return error.status !== undefined;
   const isAboutUs = error.code === "unauthenticated" || error.code === "permission_denied";
   return error.isGateways && !isAboutUs && error.code !== "not_a_gateway" && !isRefusal(error);
 }
 
 /**
- * An id of the same form that names no run: its first digit, which in dates and times lies far in the future then, and its
- * letters are others. The same id where it has neither.
+ * An id of the same form that names no run: its first digit is changed, which puts dates and times far in the future,
+ * and so are its letters. The same id if it has neither.
  */
 export function madeUpId(runId: string): string {
-  // digits of UUIDs and hashes stay such
+  // hexadecimal letters of UUIDs and hashes stay hexadecimal
   const isHex = !/[g-z]/i.test(runId);
   const [size, shift] = isHex ? [6, 3] : [26, 13];
   return runId

@@ -5,7 +5,7 @@ import { openDuckDB } from "../../duckdb/open-duckdb.ts";
 import { identifier, parquetRows } from "../../duckdb/sql.ts";
 import type { ChangedColumn } from "./widened-types.ts";
 
-/** Whether a column's new type holds, exactly, every value that the archive's Parquet has of it. While no job is under way. */
+/** Whether a column's new type can hold every value in the archive's Parquet exactly. No job may be running. */
 export async function fitsEveryValue(
   archive: Archive,
   { table, column, type }: ChangedColumn,
@@ -16,7 +16,7 @@ export async function fitsEveryValue(
   for (const manifest of await archive.manifests()) {
     const held = manifest.tables[table];
     for (const { parquet, exactTypes } of held === undefined ? [] : holdingsOf(held)) {
-      // one at a time: files of several types would be read as of one
+      // one at a time: read together, files of different types would be read as one type
       for (const { file } of parquet) {
         const path = await store.localFile(layout.committedKey(manifest, "data", file));
         const there = `TRY_CAST(TRY_CAST(${name} AS ${type}) AS ${exactTypes[column]})`;

@@ -18,22 +18,22 @@ import { type BadLines, BucketConverter } from "../fetch/bucket-converter.ts";
 import { refuseWhenFull } from "../fetch/disk-need.ts";
 import type { ConversionChange } from "../run-watcher.ts";
 
-/** A run to rebuild, in any way. */
+/** A run to rebuild, whatever the kind of rebuild. */
 export interface RunRebuild {
   readonly archive: Archive;
   readonly run: RunRef;
-  /** All tables unless given. */
+  /** Default: all tables. */
   readonly tables?: readonly TableName[] | undefined;
   readonly clock: () => Nanoseconds;
   readonly signal: AbortSignal;
   /** Version of this program, for the manifest. */
   readonly tool: string;
-  /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
+  /** The database that converts, for a caller with several jobs in a row. Default: a new one. */
   readonly duckdb?: JobDuckDB;
   readonly step?: Step;
-  /** Rows that will be converted in all, once it is known. */
+  /** Called with the total number of rows to convert, once known. */
   readonly onPlan?: (rows: number) => void;
-  /** Rows as buckets are done. */
+  /** Called with rows and bytes as buckets are finished. */
   readonly onRows?: (rows: number, bytes: number) => void;
   readonly onConversion?: (change: ConversionChange) => void;
 }
@@ -45,10 +45,10 @@ export interface LockedRun extends AsyncDisposable {
   readonly startedMs: number;
 }
 
-/** Locks a run that is committed, and ends what a kill between a commit and its job's end left. Throws `not_archived` and `locked`. */
+/** Locks a committed run and tidies up after a job killed just after its commit. Throws `not_archived` and `locked`. */
 export async function lockCommitted({ archive, run, clock }: RunRebuild): Promise<LockedRun> {
   const started = { startedAt: isoOf(clock()), startedMs: performance.now() };
-  // before the lock is taken: its file would be all that is there of a misspelt run
+  // before locking, which would leave a lock file for a misspelt run
   await committedOf(archive, run);
   await using opened = new Disposables();
   opened.use(await lockRun(archive.layout, run));
@@ -66,25 +66,24 @@ async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
   return committed;
 }
 
-/** The means of a rebuild. */
 export interface Rebuild extends AsyncDisposable {
   readonly journal: RunJournal;
   readonly converter: BucketConverter;
   readonly duckdb: OpenDuckDB;
   /** The types that the archive has now. */
   readonly exactTypes: (table: TableName) => ExactTypes;
-  /** Puts these tables in place of the former, as a new generation. Throws the signal's reason instead. */
+  /** Commits these tables as a new generation, unless the signal has aborted: then it throws the signal's reason. */
   commit(changed: Pick<Manifest, "tables"> & Partial<Pick<Manifest, "state">>): Promise<Manifest>;
 }
 
-/** How the work differs from rebuild to rebuild. */
+/** What differs from one kind of rebuild to another. */
 interface RebuildKind extends Pick<Parameters<typeof RunJournal.open>[0], "lost" | "remaps"> {
   readonly badLines: BadLines;
-  /** Room that it takes. */
+  /** Disk space needed. */
   readonly neededBytes: number;
 }
 
-/** Throws `locked` where another job left fetched rows that are not committed, and where the disk has no room. */
+/** Throws `locked` if another job left uncommitted rows, and `storage_full` if the disk has no room. */
 export async function openRebuild(
   { archive, run, clock, signal, tool, duckdb: shared, step = () => {} }: RunRebuild,
   { committed, startedAt, startedMs }: LockedRun,
@@ -103,7 +102,7 @@ export async function openRebuild(
       step,
     ),
   );
-  // no job goes on with rows that are half sent through another profile; what cannot be removed now, the next one removes
+  // no job continues with rows half converted to another profile; the next job removes files that this one cannot
   let isLeft = kind.remaps !== true;
   opened.defer(() => (isLeft ? undefined : journal.remove().catch(() => {})));
   const ownDuckDB = opened.use(new JobDuckDB());

@@ -25,17 +25,17 @@ import { refuseUnsureRemap } from "./remap-refusals.ts";
 import { grainOf, type RemappedFiles, writeRemapped } from "./remap-table.ts";
 import { RemappedLines } from "./remapped-lines.ts";
 
-/** A profile as rows that are held need it. */
+/** The parts of a profile that matter for stored rows. */
 export interface AppliedProfile {
   readonly name: string;
   /** The tables that it describes; others stay as they are. */
   readonly described: readonly TableName[];
   readonly maps: Readonly<Partial<Record<TableName, RowMap>>>;
-  /** Tables whose routes take no time bounds, and which a fresh archive would hold in one bucket. */
+  /** Tables whose routes take no time bounds; a new archive would have them in one bucket. */
   readonly whole: readonly TableName[];
 }
 
-/** A table whose rows go through another map. */
+/** A table whose rows are converted to another map. */
 interface Remapped {
   readonly name: TableName;
   readonly table: TableManifest;
@@ -44,13 +44,13 @@ interface Remapped {
 }
 
 /**
- * Makes a run's rows anew by another profile, without fetching any: each goes back through the map that it came by, and forth
- * through the profile's. Rows that were set aside are tried again. What was proven of the rows stays proven of what they are now. An
- * archive made anew through the profile would hold the same. After an interruption it begins anew; until it is committed, all of
- * the former is there.
+ * Converts a run's rows to another profile without fetching: each is turned back into the gateway's form with the old
+ * map and read with the new one. Rows set aside are tried again. What was proven about the rows stays proven. A new
+ * archive made with the profile would hold the same. After an interruption it starts over; until the commit, everything
+ * stays as it was.
  *
- * Throws as `rebuildRun` does, and `invalid_argument` where what is held does not say enough: nothing changed then, and nothing
- * is left of the attempt.
+ * Throws as `rebuildRun` does, and `invalid_argument` if the stored rows do not say enough: then nothing has changed,
+ * and nothing is left of the attempt.
  */
 export async function rebuildByProfile(job: RunRebuild, profile: AppliedProfile): Promise<RebuildOutcome> {
   for (const name of job.tables ?? []) {
@@ -68,7 +68,7 @@ export async function rebuildByProfile(job: RunRebuild, profile: AppliedProfile)
   }
   for (const { name, table, from, to } of remapped) refuseUnsureRemap(committed, name, table, from, to);
   const rows = remapped.reduce((sum, { table }) => sum + rowsOf(holdingsOf(table)), 0);
-  // text, sorted text, segments, Parquet
+  // text, sorted text, segments and Parquet
   const text = remapped.flatMap(({ table }) => holdingsOf(table).flatMap(({ segments }) => segments));
   const neededBytes = text.reduce((sum, { bytes, storedBytes }) => sum + bytes + 3 * storedBytes, 0);
   await using rebuild = await openRebuild(job, locked, { badLines: "aside", neededBytes, remaps: true });
@@ -100,7 +100,7 @@ export async function rebuildByProfile(job: RunRebuild, profile: AppliedProfile)
 function notDescribed(table: TableName, { name, described }: AppliedProfile): RunvaultError {
   return new RunvaultError("invalid_argument", `the profile ${name} does not describe ${table}`, {
     place: { table },
-    hint: `It describes ${described.join(", ")}: leave ${table} out of --tables, or add it to the profile.`,
+    hint: `It describes ${described.join(", ")}: remove ${table} from --tables, or add it to the profile.`,
   });
 }
 
@@ -124,7 +124,7 @@ function isSame(from: RowMap, to: RowMap): boolean {
 function throughOf({ table, to }: Remapped, { name }: AppliedProfile): Through {
   const [before] = holdingsOf(table);
   const map = isIdentityMap(to) ? {} : { map: to, fingerprint: rowMapFingerprint(to) };
-  // the way that the rows came stays what it was
+  // how the rows were fetched does not change
   return { profile: name, ...map, notes: [...(before?.through?.notes ?? [])] };
 }
 
@@ -173,10 +173,10 @@ async function remapTable(
   });
 }
 
-/** What the rows cover: from their first time to the horizon, or their last. */
+/** The window that the rows cover: from their first time to the horizon, or to their last. */
 function windowOf({ certificate, segments }: Holding, { extent }: RemappedLines) {
   const [segment] = segments;
-  // none of them is a row any more: they stand where they stood
+  // if none of them is a row any more, the window stays as it was
   const first = extent?.first ?? BigInt(segment?.from ?? 0);
   const last = extent?.last ?? first;
   return { from: first, to: certificate?.until == null ? last + 1n : BigInt(certificate.until) };
@@ -195,10 +195,10 @@ async function certificateOf(
   const aside = new Set(await journal.rowsAside(quarantine));
   const isAccepted = (await journal.rowsAside(files.quarantine)).every((row) => aside.has(row));
   const from = before === undefined ? "the contract" : `the profile ${before.profile} as it was`;
-  const note = `rows that came by ${from}, made anew by the profile ${through.profile} without being fetched`;
+  const note = `rows that came by ${from}, converted to the profile ${through.profile} without fetching`;
   return {
     ...certificate,
-    // the gateway's checksum was of other lines
+    // the gateway's checksum was of the old lines
     proof: certificate.proof === "hashed" ? "counted" : certificate.proof,
     rows: files.segments.reduce((sum, { rows }) => sum + rows, 0),
     quarantined,
@@ -221,7 +221,7 @@ async function hashOf(
   return { rows: rows.toString(), sum: hash.toString() };
 }
 
-/** What is proven, and what became of the latest attempt, now that other rows may be set aside than before. */
+/** The state and the latest attempt's outcome, now that different rows may be set aside. */
 function settled(
   table: TableManifest,
   grain: TableManifest["grain"],
@@ -237,7 +237,7 @@ function settled(
   const latest = now.beside ?? now.proven;
   const isProven = now.proven !== null && isWhole(now.proven);
   const { outcome } = table.attempt;
-  // it went wrong for a reason that other rows do not mend, such as a gateway out of reach
+  // it failed for a reason that converting rows does not remove, such as an unreachable gateway
   if (now.beside === null && isProven && outcome !== "ok" && outcome !== "QUARANTINED") {
     return { ...table, grain, proven: now.proven };
   }
@@ -267,13 +267,13 @@ function stateOf({ certificate }: Holding): Proven["state"] {
   return certificate.until === null ? "COMPLETE" : "OPEN";
 }
 
-/** Without the state that what is proven has beside it. */
+/** A holding without its state. */
 function holdingOnly(holding: Holding & { readonly state?: string }): Holding {
   const { state: _, ...rest } = holding;
   return rest;
 }
 
-/** Rows that are held, and those set aside. */
+/** The number of rows, including those set aside. */
 function rowsOf(holdings: readonly Holding[]): number {
   return holdings
     .flatMap(({ segments, quarantine }) => [...segments, ...quarantine])

@@ -20,21 +20,21 @@ const recordSchema = z.strictObject({
   ),
 });
 
-/** What a rebuild set out to do: the runs, each with the generation up to which its Parquet is rebuilt. */
+/** The plan of a rebuild: the runs, each with the generation up to which its Parquet is rebuilt. */
 export type RebuildRecord = z.output<typeof recordSchema>;
 
 /** Identifies a rebuild: the same command continues the same record. */
 export interface RebuildScope {
-  /** The runs named; empty for all. */
+  /** The runs that were named; empty for all. */
   readonly runs: readonly RunRef[];
   readonly tables: readonly TableName[] | undefined;
-  /** Another version of this program may make other Parquet. */
+  /** Another version of this program may write different Parquet. */
   readonly tool: string;
 }
 
 /**
- * The record of a rebuild that was interrupted, or a new one of the runs as they are now, on disk. Which buckets are done
- * then shows in the names of their files. Runs that are new, or that other jobs committed since, are rebuilt as they are.
+ * The record of an interrupted rebuild, or a new one of the runs as they are now, on disk. File names show which
+ * buckets are done. Runs that are new, or that other jobs have committed since, are rebuilt as they are now.
  */
 export async function openRecord(
   archive: Archive,
@@ -53,11 +53,11 @@ export async function openRecord(
   return { record, resumed: found !== null };
 }
 
-/** The runs as they are now; those that the rebuild itself at most has committed since, as it began with them. */
+/** The runs as they are now; those that only the rebuild itself has committed since, as they were when it began. */
 function stillHolding(begun: RebuildRecord["runs"], now: RebuildRecord["runs"]): RebuildRecord["runs"] {
   return now.map((run) => {
     const was = begun.find(({ instanceId, runId }) => instanceId === run.instanceId && runId === run.runId);
-    // a rebuild commits a run once; what came after that is not of its making
+    // a rebuild commits a run once; later generations come from other jobs
     const own = was !== undefined && was.generation <= run.generation && run.generation <= was.generation + 1;
     return own ? was : run;
   });
@@ -80,7 +80,7 @@ async function readRecord(layout: Layout, file: string): Promise<RebuildRecord |
   if (text === null) return null;
   try {
     const parsed = recordSchema.safeParse(parseJson(text));
-    // without a record only the knowledge of finished runs is lost
+    // without a record, only the list of finished runs is lost
     return parsed.success ? parsed.data : null;
   } catch {
     return null;

@@ -20,8 +20,8 @@ import { lockCommitted, openRebuild, type RunRebuild } from "./open-rebuild.ts";
 
 export interface RebuildJob extends RunRebuild {
   /**
-   * Parquet of this generation and those before is made anew; null: none of these, only what is not in the archive's
-   * types. What is lost and has whole segments is made anew in any case.
+   * Parquet up to this generation is rebuilt. With null, only Parquet that does not have the archive's types is. Lost
+   * files with intact segments are always rebuilt.
    */
   readonly upTo: number | null;
 }
@@ -30,7 +30,7 @@ export interface RebuildOutcome {
   readonly manifest: Manifest;
   /** False if there was nothing to rebuild. */
   readonly changed: boolean;
-  /** Buckets converted by this job, and those that an interrupted one had converted. */
+  /** Buckets converted by this job, or before by an interrupted one. */
   readonly buckets: number;
   readonly resumedBuckets: number;
   readonly rows: number;
@@ -44,13 +44,13 @@ interface Bucket {
 }
 
 /**
- * Makes a run's Parquet anew from its segments, in the types that the archive has now, and commits it as a new
- * generation. Rows, certificates and everything else of the run stay. Running it again after an interruption converts
+ * Rebuilds a run's Parquet from its segments, in the types that the archive has now, and commits it as a new
+ * generation. Rows, certificates and everything else stay as they are. Running it again after an interruption converts
  * no bucket twice.
  *
- * Throws `not_archived`; `locked` where another job works on the run, or left fetched rows that are not committed;
- * `archive_damaged` where a segment is not what was committed, or its rows are others than those of the former Parquet;
- * `value_out_of_range` and `malformed_row` where a row does not fit the types or the contract. Then nothing changed.
+ * Throws `not_archived`; `locked` if another job works on the run or left uncommitted rows;
+ * `archive_damaged` if a segment is not what was committed, or its rows differ from those of the old Parquet;
+ * `value_out_of_range` and `malformed_row` if a row does not fit the types or the contract. Then nothing has changed.
  */
 export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   const { archive, run, signal } = job;
@@ -97,7 +97,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
         ? driftOf(found.map((one) => one.drift))
         : holding.drift;
       const sum = holding.certificate?.rowHash?.sum;
-      // with a bucket lost whose segments are lost, too, there is nothing to compare with
+      // if a bucket is lost together with its segments, there is nothing to compare with
       const isWhole = parquet.every(({ file }) => !lost.has(file));
       if (sum !== undefined && isWhole && found.some((one) => one !== undefined)) {
         const files = await Promise.all(parquet.map((file) => journal.locateWhole(file)));
@@ -131,12 +131,12 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   };
 }
 
-/** Whether a table of a run is not in the types that the archive has now. */
+/** Whether a run's table has other types than the archive now. */
 export function isOfOtherTypes(archive: Archive, name: TableName, table: TableManifest): boolean {
   return holdingsOf(table).some(({ exactTypes }) => !sameTypes(exactTypes, archive.exactTypes(name)));
 }
 
-/** All buckets of a table in other types: one table's files never mix these. */
+/** The buckets to rebuild: all of a table if its types differ, because one table's files never mix types. */
 function bucketsToMake(
   archive: Archive,
   name: TableName,
@@ -165,12 +165,12 @@ function parquetOf(journal: RunJournal, name: TableName, bucket: string, segment
   return made;
 }
 
-/** Segments are what the Parquet was made of, so that the same rows come of them again. */
+/** Throws unless a rebuilt bucket has the same rows as before: its segments are what the old Parquet was made from. */
 function refuseOtherRows(run: RunRef, table: Table, former: ParquetFile, made: ParquetFile): void {
   const text = ({ rows, first, last }: ParquetFile) =>
     `${countText(rows, "row")} from (${first.ts}, ${first.seq}) to (${last.ts}, ${last.seq})`;
   if (text(former) === text(made)) return;
-  const what = `bucket ${former.bucket} had ${text(former)}, its segments have ${text(made)}`;
+  const what = `bucket ${former.bucket} had ${text(former)}, but its segments have ${text(made)}`;
   throw otherRows(run, table.name, what);
 }
 

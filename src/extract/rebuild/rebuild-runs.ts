@@ -19,33 +19,32 @@ import {
 } from "./widen.ts";
 import type { WantedTypes } from "./widened-types.ts";
 
-/** What is rebuilt, and up to which generation of each run; null: what is not in the archive's types. */
+/** What is rebuilt, and up to which generation of each run; null for only what does not have the archive's types. */
 export interface RebuildWork {
   readonly runs: readonly (RunRef & { readonly upTo: number | null })[];
   readonly tables: readonly TableName[] | undefined;
-  /** Whether it is a change of types. */
+  /** Whether this is a change of types. */
   readonly widens: boolean;
-  /** The profile that the rows go through now. Default: they stay as they are. */
+  /** The profile that rows are converted to. Default: rows stay as they are. */
   readonly profile?: AppliedProfile;
-  /** When the rebuild began that this one continues; null where it begins now. */
+  /** When the rebuild began that this one continues; null if this is a new one. */
   readonly since: string | null;
-  /** Forgets what an interruption would have to know. */
+  /** Removes the record that a continued rebuild would need. */
   readonly done: () => Promise<void>;
 }
 
-/** One run's result, without the manifest, which names every file: over many runs that adds up. */
+/** One run's result, without the manifest, which names every file and would add up over many runs. */
 export interface RebuiltRun extends RunRef {
   readonly outcome: (Omit<RebuildOutcome, "manifest"> & Pick<Manifest, "generation" | "state">) | null;
   readonly seconds: number;
   readonly error: RunvaultError | null;
 }
 
-/** The results of all runs. */
 export interface RebuiltRuns {
   readonly notTried: readonly RunRef[];
-  /** Tables whose types are not changed in all runs yet. */
+  /** Tables whose types are not yet changed in all runs. */
   readonly unfinished: readonly TableName[];
-  /** Why a change of types could not be ended; null where nothing failed. */
+  /** Why a change of types could not be finished; null if nothing failed. */
   readonly error: RunvaultError | null;
 }
 
@@ -57,7 +56,7 @@ export interface RebuildMeans {
   readonly watcher?: RunWatcher;
 }
 
-/** The rebuild of these runs, in the order in which it began; one that was stopped goes on where it was. */
+/** A rebuild of these runs; one that was interrupted continues, in its original order. */
 export async function plainRebuild(
   archive: Archive,
   manifests: readonly Manifest[],
@@ -69,7 +68,7 @@ export async function plainRebuild(
   const { record, resumed } = await openRecord(archive, scope, { startedAt, runs }, step);
   const there = new Set(runs.map(keyOf));
   return {
-    // runs removed since are no part of it any more
+    // without runs that were removed since
     runs: record.runs
       .filter((run) => there.has(keyOf(run)))
       .map(({ generation, ...run }) => ({ ...run, upTo: generation })),
@@ -80,7 +79,7 @@ export async function plainRebuild(
   };
 }
 
-/** Another map for the rows of these runs. What is done shows in the manifests. */
+/** A conversion of these runs' rows to another profile. Manifests show which are done. */
 export function profileRebuild(
   manifests: readonly Manifest[],
   tables: readonly TableName[] | undefined,
@@ -103,14 +102,13 @@ export async function wideningRebuild(
     runId,
     upTo: null,
   }));
-  // the manifests show what is left to do
+  // manifests show what is left to do
   return { runs, tables: undefined, widens: true, since: null, done: async () => {} };
 }
 
 /**
- * Rebuilds runs one after another, and yields each once it is done; then ends a change of types that every run has. One
- * that fails does not keep the others from being rebuilt, unless it is the job itself that cannot go on. Throws the
- * signal's reason.
+ * Rebuilds runs one after another, and yields each once it is done; then finishes a change of types that every run has.
+ * A run that fails does not stop the others, unless the job itself cannot go on. Throws the signal's reason.
  */
 export async function* rebuildRuns(
   archive: Archive,
@@ -144,7 +142,7 @@ async function endWidening(
   } catch (thrown) {
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown);
-    // another command's change of types is that command's affair
+    // then another command is changing types and will finish it
     return !widens && error.code === "locked" ? null : error;
   }
 }

@@ -13,10 +13,10 @@ import type { RemappedLines } from "./remapped-lines.ts";
 
 const segmentBytes = 8 * 1024 * 1024;
 
-/** What became of a holding's rows by another map. */
+/** The files of a holding after conversion to another map. */
 export type RemappedFiles = Pick<Holding, "segments" | "parquet" | "quarantine" | "drift">;
 
-/** The buckets that a table has whose rows are these: what a fresh archive of them would have. */
+/** The buckets for these rows: the same as in a new archive. */
 export function grainOf(lines: readonly RemappedLines[], final: boolean, before: Grain): Grain {
   const extents = lines.flatMap(({ extent }) => (extent === undefined ? [] : [extent]));
   if (extents.length === 0) return before;
@@ -26,8 +26,8 @@ export function grainOf(lines: readonly RemappedLines[], final: boolean, before:
 }
 
 /**
- * Writes rows of another map as segments, cut and numbered as fetched rows are, sets aside what is no row, and converts. `window` is
- * what they cover together. Throws as fetching and conversion do.
+ * Writes rows of another map as segments, cut and numbered like fetched rows, sets bad lines aside, and converts.
+ * `window` is what they cover together. Throws as fetching and conversion do.
  */
 export async function writeRemapped(
   journal: RunJournal,

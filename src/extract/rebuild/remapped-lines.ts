@@ -14,15 +14,15 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { badRowLine } from "../../row/bad-row.ts";
 import { longestLineBytes } from "../../row/line.ts";
 
-/** The rows of one holding by another map, in their new order, for as long as this is open. */
+/** The rows of one holding, converted to another map and in their new order, as long as this is open. */
 export class RemappedLines implements AsyncDisposable {
   readonly #duckdb: OpenDuckDB;
   readonly #file: string;
-  /** Lines that are no UTF-8, and stay what they are: ahead of all others. */
+  /** Lines that are not UTF-8 and stay unchanged, before all others. */
   readonly unread: Buffer;
-  /** Lines, those that are no rows included, but for the unread ones. */
+  /** The number of lines, including those that are not rows, but not the unread ones. */
   readonly rows: number;
-  /** First and last time of the rows; undefined where none of the lines is one. */
+  /** First and last time of the rows; undefined if no line is a row. */
   readonly extent: { readonly first: Nanoseconds; readonly last: Nanoseconds } | undefined;
 
   private constructor(
@@ -39,9 +39,9 @@ export class RemappedLines implements AsyncDisposable {
   }
 
   /**
-   * Sends a holding's rows back through the map `from` and forth through `to`, those set aside as well, and sorts them: by time and
-   * seq, or where seq is derived by time, rows of one time as they stood. Throws as `remapLines` does, and `archive_damaged` where a
-   * file is not what was committed.
+   * Turns a holding's rows, including those set aside, back into the gateway's form with `from`, reads them with `to`,
+   * and sorts them by time and seq; if seq is derived, by time, in their former order within a time. Throws as
+   * `remapLines` does, and `archive_damaged` if a file is not what was committed.
    */
   static async make(
     journal: RunJournal,
@@ -67,7 +67,7 @@ export class RemappedLines implements AsyncDisposable {
       const normaliser = new RowNormaliser(table, to, journal.run);
       for (const { reason, raw, encoding, foreign } of await journal.recordsAside(holding.quarantine)) {
         if (encoding === "base64") unread.push(Buffer.from(raw, "base64"), Buffer.from("\n"));
-        // what a gateway of the contract sent is foreign to every other map
+        // to any other map, rows of a gateway with runvault's own contract are foreign
         else if (foreign || isIdentityMap(from)) await handle.write(normaliser.row(Buffer.from(raw)));
         else await handle.write(`${badRowLine({ reason, text: raw }, undefined)}\n`);
       }
@@ -85,7 +85,7 @@ export class RemappedLines implements AsyncDisposable {
     return new RemappedLines(duckdb, sorted, Buffer.concat(unread), { rows: Number(rows), extent });
   }
 
-  /** The time of the first line at or behind an instant; undefined where there is none. Lines that are no rows lie within the extent. */
+  /** The time of the first line at or after an instant; undefined if there is none. Bad lines are within the extent. */
   async nextTime(from: Nanoseconds): Promise<Nanoseconds | undefined> {
     const reader = await this.#duckdb.connection.runAndReadAll(
       `SELECT min(placed) FROM (${this.#placedSql()}) WHERE placed >= ${from}`,
@@ -115,7 +115,7 @@ export class RemappedLines implements AsyncDisposable {
   }
 }
 
-/** Lines that are no rows stand where their time is, or first. */
+/** Lines that are not rows are sorted by their time, or come first. */
 function sortSql(text: string, sorted: string, isDerived: boolean): string {
   const lineBytes = longestLineBytes + 64 * 1024;
   const options = [

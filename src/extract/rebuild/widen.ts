@@ -17,13 +17,13 @@ import { isOfOtherTypes } from "./rebuild-run.ts";
 import { cannotHold, type WantedTypes, widenedTypes } from "./widened-types.ts";
 
 /**
- * Gives columns of the archive another type: from here on everything is converted to it, and the runs that are there
- * have to be rebuilt. Types as they are already are no change. What people glob of the tables concerned stays as it is
- * until `finishWidening`, so that no reader meets files of two types there.
+ * Gives columns of the archive another type: from now on everything is converted to it, and existing runs have to be
+ * rebuilt. A type that is already right is no change. The public folders of these tables stay as they are until
+ * `finishWidening`, so that readers never find files of two types there.
  *
- * No job may be under way meanwhile, for it would go on in the former types: throws `locked` where one is, and
- * `invalid_argument` where a type does not hold all that the present one holds, and `archive_damaged` where a run could
- * not be rebuilt because its folders are not all real ones. Then nothing has changed.
+ * No job may be running, because it would continue with the old types: throws `locked` if one is, and
+ * `invalid_argument` if a type cannot hold everything that the present one can, and `archive_damaged` if a run could
+ * not be rebuilt because some of its folders are links. Then nothing has changed.
  */
 export async function startWidening(archive: Archive, wanted: WantedTypes, step: Step): Promise<void> {
   for (const manifest of await archive.manifests()) await requireRealFoldersOf(archive.layout, manifest);
@@ -44,7 +44,7 @@ export async function startWidening(archive: Archive, wanted: WantedTypes, step:
   step("widening-recorded");
 }
 
-/** The runs of which some table is not in the archive's types. */
+/** The runs with a table that does not have the archive's types. */
 export async function runsOfOtherTypes(archive: Archive): Promise<Manifest[]> {
   return (await archive.manifests()).filter((manifest) =>
     tableNames.some((name) => {
@@ -54,7 +54,7 @@ export async function runsOfOtherTypes(archive: Archive): Promise<Manifest[]> {
   );
 }
 
-/** Ends what kills left undone of commits, of runs that need nothing else. A run that another job holds is its affair. */
+/** Finishes interrupted commits of runs that need nothing else. Runs that another job has locked are left to it. */
 export async function tidyInterrupted(archive: Archive): Promise<void> {
   for (const manifest of await archive.manifests()) {
     if (!(await isThere(archive.layout.pendingDir(manifest)))) continue;
@@ -66,9 +66,9 @@ export async function tidyInterrupted(archive: Archive): Promise<void> {
 }
 
 /**
- * Ends the change of types of the tables of which every run has the new ones: the folders that people glob are made
- * anew aside and take the place of the former by a rename. Gives the tables of which some run has not. Throws `locked`
- * where a job works on a run meanwhile, for it might commit or remove what is being linked; then nothing has changed.
+ * Finishes the change of types for tables that have the new types in every run: their public folders are made
+ * anew aside and replace the old ones by a rename. Returns the tables that some run has in other types. Throws `locked`
+ * if a job works on a run meanwhile, because it might commit or remove what is being linked; then nothing has changed.
  */
 export async function finishWidening(
   archive: Archive,
@@ -82,16 +82,16 @@ export async function finishWidening(
   return unfinishedTables(archive);
 }
 
-/** The tables whose change of types is not ended, as of the archive's last refresh. */
+/** The tables whose change of types is unfinished, as of the archive's last refresh. */
 export function unfinishedTables(archive: Pick<Archive, "formerTypes">): TableName[] {
   return tableNames.filter((name) => archive.formerTypes(name) !== undefined);
 }
 
-/** Gives the runs whose links are made; null where no table was ready. */
+/** Returns the runs whose links are made; null if no table was ready. */
 async function swapTables(archive: Archive, step: Step): Promise<readonly Manifest[] | null> {
   await using _lock = await lockArchive(archive.layout);
   await archive.refresh();
-  // jobs that are under way matter only once there is something to do
+  // running jobs matter only if there is something to do
   if (readyTables(archive, await archive.manifests()).length === 0) return null;
   await using _runs = await lockAllRuns(archive);
   const manifests = await archive.manifests();
@@ -104,7 +104,7 @@ async function swapTables(archive: Archive, step: Step): Promise<readonly Manife
   return manifests;
 }
 
-/** The tables whose types are being changed, and are the new ones in every run. */
+/** The tables whose types are being changed and that have the new ones in every run. */
 function readyTables(archive: Archive, manifests: readonly Manifest[]): TableName[] {
   return unfinishedTables(archive).filter((name) =>
     manifests.every(({ tables: { [name]: table } }) => !table || !isOfOtherTypes(archive, name, table)),
@@ -115,7 +115,7 @@ function wideningOf(archive: Archive): Partial<Record<TableName, ExactTypes>> {
   return Object.fromEntries(unfinishedTables(archive).map((name) => [name, archive.formerTypes(name)!]));
 }
 
-/** The first job of a run finds no lock to be kept out by: where it committed meanwhile, it made no links. */
+/** Links new runs: no lock stops a run's first job, and one that committed in the meantime has made no links. */
 async function linkNewRuns(
   archive: Archive,
   seen: readonly Manifest[] | null,
@@ -131,7 +131,7 @@ async function linkNewRuns(
   }
 }
 
-/** Does something with a run's manifest, under the run's lock; nothing where another job has it. */
+/** Does something with a run's manifest under the run's lock; does nothing if another job has the lock. */
 async function unlessLocked(
   archive: Archive,
   run: RunRef,

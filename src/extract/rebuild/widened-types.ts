@@ -5,12 +5,12 @@ import { extraName, extraTypes } from "../../model/profile/extra-column.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 
 /**
- * Types wanted for exact columns, by table and column; null for whatever is wider than the present one. Of `extra` a type adds the
- * column, and null takes it away: the rows' segments keep what it holds.
+ * Types wanted for exact columns, by table and column; null for the widest that extends the present one. For `extra`, a
+ * type adds the column and null removes it; the rows' segments keep its values.
  */
 export type WantedTypes = Readonly<Partial<Record<TableName, Readonly<Record<string, string | null>>>>>;
 
-/** A column that is to have another type. */
+/** A column whose type changes. */
 export interface ChangedColumn {
   readonly table: TableName;
   readonly column: string;
@@ -18,16 +18,16 @@ export interface ChangedColumn {
   readonly type: string;
 }
 
-/** The types that an archive's columns are to have. */
+/** The types that an archive's columns will have. */
 export interface WidenedTypes {
   readonly exactTypes: Record<TableName, ExactTypes>;
-  /** Columns that lose digits on one side of the point to the other: only where no archived value needs them. */
+  /** Columns that give up digits on one side of the point: possible only if no archived value needs them. */
   readonly shifted: readonly ChangedColumn[];
 }
 
 /**
- * The types that the archive's exact columns have once those wanted are given to them. No archived value can lose digits:
- * throws `invalid_argument` where a type does not hold the present one, unless it has as many digits as there are.
+ * The types of the archive's exact columns after the wanted change. No archived value can lose digits:
+ * throws `invalid_argument` if a type cannot hold the present one, unless it has the maximum number of digits.
  */
 export function widenedTypes(archive: Pick<Archive, "exactTypes">, wanted: WantedTypes): WidenedTypes {
   const shifted: ChangedColumn[] = [];
@@ -51,7 +51,7 @@ export function widenedTypes(archive: Pick<Archive, "exactTypes">, wanted: Wante
   return { exactTypes: Object.fromEntries(types) as Record<TableName, ExactTypes>, shifted };
 }
 
-/** The refusal of a type that does not hold what its column does. */
+/** The error for a type that cannot hold its column's values. */
 export function cannotHold({ table, column: name, present, type }: ChangedColumn): RunvaultError {
   const column = `${table}.${name}`;
   const { precision, scale } = decimalType(present);
@@ -59,20 +59,20 @@ export function cannotHold({ table, column: name, present, type }: ChangedColumn
     "invalid_argument",
     `${column} is ${present}, and ${type} cannot hold all of its values`,
     {
-      hint: `Choose a type that holds what the archive has, of at most ${mostDigits} digits: ${column} has up to ${precision - scale} before the point and ${scale} after it.`,
+      hint: `Choose a type of at most ${mostDigits} digits that can hold the archive's values: ${column} has up to ${precision - scale} before the point and ${scale} after it.`,
     },
   );
 }
 
-/** As many digits as there are, with at least the decimals that tokens are counted in. */
+/** The widest type, with at least as many decimals as crypto tokens have. */
 function widest(column: string, present: string): string {
   const { precision, scale } = decimalType(present);
   const wanted = `DECIMAL(${mostDigits},${Math.max(scale, tokenDecimals)})`;
   if (holds(wanted, present)) return wanted;
   throw new RunvaultError(
     "invalid_argument",
-    `${column} is ${present}: its ${precision - scale} digits before the point and ${tokenDecimals} after it make more than ${mostDigits}`,
-    { hint: `Name the type, as ${column}=WIDTH,SCALE.` },
+    `${column} is ${present}: its ${precision - scale} digits before the point and ${tokenDecimals} after it are more than ${mostDigits}`,
+    { hint: `Name the type as ${column}=WIDTH,SCALE.` },
   );
 }
 

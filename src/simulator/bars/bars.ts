@@ -1,4 +1,4 @@
-/** The length of a bar that is generated, and the shortest that a file may have, in microseconds. */
+/** The length of a generated bar, and the shortest that a file may have, in microseconds. */
 export const barMicros = 60_000_000;
 
 /**
@@ -16,7 +16,7 @@ export interface Bar {
   readonly volume: string;
 }
 
-/** The bars a run trades on, in rising time, at least one bar's length apart. */
+/** The bars that a run trades on, in the order of time and at least one bar's length apart. */
 export interface BarSource {
   /** A tick is 10^-tickDecimals. */
   readonly tickDecimals: number;

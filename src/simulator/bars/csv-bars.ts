@@ -20,10 +20,10 @@ interface TextBar {
 
 /**
  * The bars of a CSV file (gzip if its name ends in .gz) with the columns timestamp, open, high, low, close and
- * optionally volume. `timestamp` is the bar's close, UTC without an offset. The file is streamed twice: here for the
- * finest tick and the checks, and by `batches`.
+ * optionally volume. `timestamp` is the bar's close, UTC without an offset. The file is read twice: here for the
+ * finest tick and the checks, and again by `batches`.
  *
- * Values are kept, in canonical form.
+ * Values stay the same, in canonical form.
  *
  * Throws `invalid_argument` with file and line for an invalid file, `value_out_of_range` for numbers that do not fit
  * their columns.
@@ -90,7 +90,7 @@ async function* textBars(file: string): AsyncGenerator<TextBar> {
   const parser = parse({ columns: true, bom: true, skip_empty_lines: true, info: true });
   const source = createReadStream(file);
   const piped = file.endsWith(".gz") ? pipeline(source, createGunzip(), parser) : pipeline(source, parser);
-  // the reader below gets errors of file or decoder through the parser; this only handles the rejection
+  // the reader below gets errors of the file or decoder through the parser; this only prevents an unhandled rejection
   piped.catch(() => undefined);
   try {
     for await (const item of parser as AsyncIterable<{
@@ -176,9 +176,9 @@ function decimalsOf(text: string): number {
 function ticksOf(text: string, tickDecimals: number, file: string, line: number): number {
   const scaled = BigInt(text.replace(".", "")) * 10n ** BigInt(tickDecimals - decimalsOf(text));
   if (scaled <= 0n || scaled > 9_007_199_254_740_991n) {
-    throw new RunvaultError("value_out_of_range", `the price ${text} cannot be counted in ticks`, {
+    throw new RunvaultError("value_out_of_range", `the price ${text} cannot be expressed in ticks`, {
       place: { file, line },
-      hint: "Provide prices above zero that are below 2^53 in the file's finest tick.",
+      hint: "Provide prices above zero and below 2^53 of the file's finest ticks.",
     });
   }
   return Number(scaled);

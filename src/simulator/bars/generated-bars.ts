@@ -10,11 +10,11 @@ export interface GeneratedBarsOptions {
   /** Start of the first bar. */
   readonly startMicros: number;
   readonly tickDecimals: number;
-  /** The price the walk starts at and is drawn back to, in ticks. */
+  /** The price at which the walk starts and to which it is drawn back, in ticks. */
   readonly anchorTicks: number;
 }
 
-/** A random walk in whole ticks around an anchor, one bar a minute without gaps. */
+/** A random walk in whole ticks around an anchor, with one bar a minute and no gaps. */
 export function generatedBars(options: GeneratedBarsOptions): BarSource {
   const { anchorTicks, count, startMicros, tickDecimals } = options;
   return {

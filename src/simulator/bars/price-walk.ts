@@ -4,7 +4,7 @@ import type { Bar } from "./bars.ts";
 
 /** Half the span of one of a bar's four moves: 0.05 % of the anchor. */
 const moveDivisor = 2000;
-/** How slowly the price returns to its anchor, in bars; keeps runs of any length within a few percent of it. */
+/** How slowly the price returns to its anchor, in bars. It stays within a few percent of it in runs of any length. */
 const pullDivisor = 4096;
 
 /**

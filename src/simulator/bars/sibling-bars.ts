@@ -2,20 +2,20 @@ import { randomFrom } from "../world/random.ts";
 import type { Bar } from "./bars.ts";
 import { priceWalk } from "./price-walk.ts";
 
-/** Every so-many-th bar is missing, so that a position is now and then marked to an older close. */
+/** One bar in this many is missing, so that a position is sometimes marked to an older close. */
 const gapEvery = 16;
 
-/** The bars of a run's further instrument: its own prices, at the times of the first instrument's bars. */
+/** The bars of an instrument other than a run's first: its own prices, at the times of the first one's bars. */
 export interface SiblingBars {
   /** A price typical for it, in ticks of the first instrument. */
   readonly typicalTicks: number;
   /** How many bars it has while the first one has this many. */
   count(bars: number): number;
-  /** Its bar at the time of the first one's, which are passed in order with their index; undefined if it has none. */
+  /** Its bar at the time of a bar of the first instrument; undefined if it has none. Bars are passed in order. */
   beside(bar: Bar, index: number): Bar | undefined;
 }
 
-/** The bars of the instrument with a number, 1 for the first beside that with the bars of `typicalTicks`. */
+/** The bars of instrument `number`, from 1 on; `typicalTicks` is of the first instrument, number 0. */
 export function siblingBars(seed: string, number: number, typicalTicks: number): SiblingBars {
   const anchor = Math.max(20, Math.floor(typicalTicks / (number + 1)));
   const walk = priceWalk(randomFrom(`${seed} bars ${number}`), anchor);

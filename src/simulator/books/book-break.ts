@@ -2,14 +2,13 @@ import type { BookFaultKind } from "./book-fault.ts";
 
 /** Where a fault breaks the books of a run. */
 export interface BookBreak {
-  /** Called at each possible place of such a fault, in the run's order; true at the chosen one. */
+  /** Called at each possible place for such a fault, in the run's order; true at the chosen one. */
   at(kind: BookFaultKind): boolean;
 }
 
-/** Books without a fault. */
 export const soundBooks: BookBreak = { at: () => false };
 
-/** Books with a fault of a kind at this possible place, counted from 1. */
+/** Books with a fault of this kind at one of its possible places, counted from 1. */
 export function brokenBooks(wanted: BookFaultKind, place: number): BookBreak {
   let passed = 0;
   return {
@@ -21,7 +20,7 @@ export function brokenBooks(wanted: BookFaultKind, place: number): BookBreak {
   };
 }
 
-/** Sound books that count the possible places of a fault. */
+/** Sound books that count the possible places for a fault. */
 export function countedBooks(wanted: BookFaultKind): BookBreak & { readonly places: number } {
   let places = 0;
   return {

@@ -2,62 +2,62 @@ import { RunvaultError } from "../../model/error.ts";
 
 interface KindEntry {
   readonly meaning: string;
-  /** What a run without a place for it lacks. */
+  /** What a run must have for the fault, for messages. */
   readonly needs: string;
   readonly hint: string;
 }
 
-const longer = "Make the run longer: --rows or --fills.";
+const longer = "Make the run longer with --rows or --fills.";
 
-/** Each breaks the books in one place, chosen by its run's seed, and leaves everything else consistent. */
+/** Each breaks the books in one place, which the run's seed selects, and leaves everything else consistent. */
 const kinds = {
   "lose-fill": {
-    meaning: "a fill is neither among the fills nor in the books; its order has it",
+    meaning: "a fill is missing from the fills and the books; its order includes it",
     needs: "a fill",
     hint: longer,
   },
   "double-fill": {
-    meaning: "a fill is there twice, in the books too; its order has it once",
+    meaning: "a fill occurs twice, also in the books; its order includes it once",
     needs: "a fill",
     hint: longer,
   },
   "shift-fee": {
-    meaning: "a fill shows a fee 0.000000001 above the one that was booked",
+    meaning: "a fill has a fee 0.000000001 above the booked one",
     needs: "a fill",
     hint: longer,
   },
   "lose-transfer": {
-    meaning: "a deposit or withdrawal during the run is in the books, but has no event",
+    meaning: "a deposit or withdrawal during the run is in the books but has no event",
     needs: "a deposit or withdrawal after its start",
-    hint: "Give it some: --transfers N.",
+    hint: "Add some with --transfers N.",
   },
   "shift-equity": {
-    meaning: "an equity point shows an equity 0.01 above its cash and position value",
+    meaning: "an equity point has an equity 0.01 above its cash and position value",
     needs: "an equity point",
     hint: longer,
   },
   "wrong-mark": {
-    meaning: "an equity point marks a position to the close of the bar before",
-    needs: "an equity point with an open position and another close than the bar before",
+    meaning: "an equity point marks a position to the previous bar's close",
+    needs: "an equity point with an open position and a close that differs from the previous bar's",
     hint: longer,
   },
   "lose-order": {
-    meaning: "a market order has no rows; its fills are there",
+    meaning: "a market order has no rows, although it has fills",
     needs: "a market order",
     hint: longer,
   },
   "skip-state": {
-    meaning: "a market order is filled without having been accepted: its row ACCEPTED is missing",
+    meaning: "a market order is filled without being accepted: its ACCEPTED row is missing",
     needs: "a market order",
     hint: longer,
   },
   "shift-average": {
-    meaning: "the last row of a filled order shows an average price 0.00000001 too high",
+    meaning: "the last row of a filled order has an average price 0.00000001 too high",
     needs: "a filled order",
     hint: longer,
   },
   "other-metric": {
-    meaning: "a volatility or Sharpe ratio is computed with ddof 0, and says ddof 1",
+    meaning: "a volatility or Sharpe ratio is computed with ddof 0 but says ddof 1",
     needs: "a volatility or Sharpe ratio that is a number",
     hint: longer,
   },
@@ -65,7 +65,7 @@ const kinds = {
 
 export type BookFaultKind = keyof typeof kinds;
 
-/** A fault in the books of an instance's runs: rows have it, and their counts agree with them. */
+/** A fault in the books of an instance's runs. It is in the rows, and counts agree with the rows. */
 export interface BookFault {
   readonly text: string;
   readonly kind: BookFaultKind;
@@ -73,7 +73,7 @@ export interface BookFault {
   readonly target: string;
 }
 
-/** The faults there are, for `--help`. */
+/** All faults in books, for `--help`. */
 export const bookFaultKinds: readonly { kind: BookFaultKind; form: string; meaning: string }[] =
   Object.entries(kinds).map(([kind, { meaning }]) => ({
     kind: kind as BookFaultKind,
@@ -92,7 +92,7 @@ export function parseBookFault(text: string): BookFault {
   const [, kind = "", target = ""] = match ?? [];
   if (match === null || !Object.hasOwn(kinds, kind)) {
     throw refusal(text, "it must have the form KIND@INSTANCE", {
-      hint: `The kinds are ${Object.keys(kinds).join(", ")}; the instance * is any.`,
+      hint: `The kinds are ${Object.keys(kinds).join(", ")}; the instance * means any.`,
     });
   }
   return { text, kind: kind as BookFaultKind, target };
@@ -102,8 +102,8 @@ export function parseBookFault(text: string): BookFault {
 export function bookFaultOf(faults: readonly BookFault[], instanceId: string): BookFault | undefined {
   const [first, second] = faults.filter(({ target }) => target === "*" || target === instanceId);
   if (first !== undefined && second !== undefined) {
-    throw refusal(second.text, `the books of ${instanceId} have a fault already, ${first.text}`, {
-      hint: "Give each instance one fault in its books: --instances N makes more instances.",
+    throw refusal(second.text, `the books of ${instanceId} already have a fault, ${first.text}`, {
+      hint: "Use one fault in books per instance; --instances N makes more instances.",
     });
   }
   return first;

@@ -11,14 +11,14 @@ export type Accounting = "spot" | "margin";
 export interface Holding {
   /** Signed, in lots. */
   readonly lots: number;
-  /** The latest close seen, and the one before it, in ticks; 0 where there is none. */
+  /** The latest close seen, and the one before it, in ticks; 0 if there is none. */
   readonly close: number;
   readonly closeBefore: number;
   /** The value of open lots at the latest close. */
   readonly value: Nanos;
   /** Books a fill and returns its fee, which is negative for a rebate. */
   fill(side: Side, ticks: number, lots: number, feeOf: (notional: Nanos) => Nanos): Nanos;
-  /** Takes note of a bar's close. */
+  /** Records a bar's close. */
   see(close: number): void;
 }
 
@@ -29,7 +29,7 @@ export interface Mark {
   readonly cash: Nanos;
   readonly positionValue: Nanos;
   readonly equity: Nanos;
-  /** Profit on closed lots, less fees, with funding, interest and adjustments. */
+  /** Profit on closed lots, less fees, plus funding, interest and adjustments. */
   readonly realized: Nanos;
   readonly unrealized: Nanos;
 }
@@ -40,20 +40,19 @@ export interface Ledger {
   readonly holdings: readonly Holding[];
   /** Opens an instrument; `nanosPerTickLot` is the value of one lot at a price of one tick. */
   open(nanosPerTickLot: Nanos): Holding;
-  /** A deposit or, if negative, a withdrawal: not profit. */
+  /** Books a deposit or, if negative, a withdrawal, which is not profit. */
   deposit(amount: Nanos): void;
-  /** Money gained or, if negative, lost by holding something: funding, interest, an adjustment. */
+  /** Books money gained or, if negative, lost by holding something: funding, interest, an adjustment. */
   earn(amount: Nanos): void;
-  /** Marks everything to the latest closes, but `stale` to the one before. */
+  /** Marks everything to the latest close, but `stale` to the one before. */
   mark(stale?: Holding): Mark;
 }
 
-/** Books without money. */
 export function openLedger(currency: string, accounting: Accounting): Ledger {
   const held: { readonly holding: Holding; readonly position: Position }[] = [];
   const holdings: Holding[] = [];
   let deposited = 0n;
-  // what is left of all money after paying for every purchase
+  // the money left after paying for every purchase
   let paid = 0n;
   return {
     currency,

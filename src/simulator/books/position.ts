@@ -14,13 +14,13 @@ export interface Position {
    * cost, truncated toward zero: if the average is not representable, realized profit takes the rest.
    */
   readonly cost: Nanos;
-  /** Takes a fill and returns its notional: price × quantity. */
+  /** Books a fill and returns its notional: price × quantity. */
   fill(side: Side, ticks: number, lots: number): Nanos;
   /** The value of open lots at a price; negative for a short position. */
   value(ticks: number): Nanos;
 }
 
-/** No position yet; `nanosPerTickLot` is the value of one lot at a price of one tick. */
+/** An empty position; `nanosPerTickLot` is the value of one lot at a price of one tick. */
 export function openPosition(nanosPerTickLot: Nanos): Position {
   let lots = 0;
   let cost = 0n;

@@ -3,7 +3,7 @@ import { squareRoot } from "../../model/fixed-point.ts";
 /** One-minute bars in a year of 365 days, for annualising bar figures. */
 export const barsPerYear = 525_600;
 
-/** How every figure here is computed; the `convention` of the metric rows. */
+/** How every figure here is computed: the `convention` of metric rows. */
 export function statisticsConvention(hasTransfers: boolean): string {
   return (
     "simple returns of equity at each bar's close, the first against the equity before the window; " +

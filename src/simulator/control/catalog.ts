@@ -13,11 +13,11 @@ interface Delivery {
   readonly replayPolicy: "NONE" | "LAST" | "ALL";
   readonly mergeModel: "APPEND" | "REPLACE" | "UPSERT";
   readonly dropPolicy: "NEVER" | "OLDEST" | "CONFLATE";
-  /** What an UPSERT replaces by. */
+  /** The fields by which an UPSERT replaces a value. */
   readonly identity?: readonly string[];
 }
 
-/** How each table's resources behave live. Every value of the contract occurs. */
+/** How each table's resources behave live. Together they use every value of the contract. */
 const deliveries: Record<TableName, Delivery> = {
   fills: { deliveryModel: "EVENT", replayPolicy: "ALL", mergeModel: "APPEND", dropPolicy: "NEVER" },
   orders: {
@@ -46,7 +46,7 @@ const deliveries: Record<TableName, Delivery> = {
   },
 };
 
-/** A live resource of a run with the contract it is delivered by. */
+/** A live resource of a run, with its delivery contract. */
 export interface CatalogResource {
   readonly resource: Resource;
   readonly table: TableName;
@@ -110,7 +110,7 @@ export function catalogOf(
   });
 }
 
-/** Changes whenever the catalog does. */
+/** A version that changes whenever the catalog does. */
 export function catalogVersion(resources: readonly CatalogResource[]): string {
   const text = JSON.stringify(resources.map(({ resource, contract }) => [resource, contract]));
   return createHash("sha256").update(text).digest("hex").slice(0, 12);

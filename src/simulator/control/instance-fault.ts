@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 
-/** What a runtime does while it runs and what can fail separately; named as in the gateway's Capabilities. */
+/** Capabilities of a running runtime that can fail separately, named as in the gateway's Capabilities. */
 export const fallibleCapabilities = ["subscriptions", "accounts", "portfolios", "events"] as const;
 export type FallibleCapability = (typeof fallibleCapabilities)[number];
 
@@ -54,7 +54,7 @@ export interface InstanceFault {
   readonly times: number;
 }
 
-/** The faults there are, for `--help`. */
+/** All faults in instances, for `--help`. */
 export const instanceFaultKinds: readonly { kind: InstanceFaultKind; form: string; meaning: string }[] =
   Object.entries(kinds).map(([kind, { form, meaning }]) => ({
     kind: kind as InstanceFaultKind,
@@ -67,7 +67,7 @@ export function isInstanceFault(text: string): boolean {
   return Object.hasOwn(kinds, text.split("@", 1)[0] ?? "");
 }
 
-/** Reads `start-fails@alpha-1*2`. Throws `invalid_argument` with the forms there are. */
+/** Reads `start-fails@alpha-1*2`. Throws `invalid_argument` with the possible forms. */
 export function parseInstanceFault(text: string): InstanceFault {
   const match = /^([a-z-]+)@([A-Za-z0-9._-]+|\*)(?::([a-z]+))?(?:\*(\d{1,9}))?$/.exec(text);
   const [, kindText = "", target = "", argument, timesText] = match ?? [];
@@ -92,7 +92,7 @@ export function parseInstanceFault(text: string): InstanceFault {
     );
   }
   if (timesText !== undefined && times === undefined) {
-    throw refusal(text, `${kind} takes no TIMES: it is a state, not an event`);
+    throw refusal(text, `${kind} takes no TIMES, because it is a state and not an event`);
   }
   if (timesText !== undefined && Number(timesText) < 1) throw refusal(text, "TIMES must be at least 1");
   return {

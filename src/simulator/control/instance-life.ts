@@ -7,13 +7,13 @@ import type { BegunRun } from "../world/begun-run.ts";
 import type { WorldRun } from "../world/world.ts";
 import type { InstanceFaults } from "./instance-fault.ts";
 
-// clock time from an action, or from the process's stop, until its effect
+// clock time between an action, or the process's stop, and its effect
 const runtimeStops = nsPerSecond;
 const processStops = 2n * nsPerSecond;
 const processStarts = nsPerSecond;
 const processCrashes = 2n * nsPerSecond;
 const runtimeStarts = 3n * nsPerSecond;
-/** Each started run is rendered to disk, so clients must not start any number. */
+/** Each started run is rendered to disk, so clients may start only this many. */
 const mostBegunRuns = 100;
 
 export interface LifeStates {
@@ -22,7 +22,7 @@ export interface LifeStates {
   readonly runtimeState: RuntimeState;
 }
 
-/** What holds from an instant on. */
+/** A state that holds from an instant on. */
 interface Phase extends LifeStates {
   readonly at: Nanoseconds;
   /** For the instance's log; empty for none. */
@@ -30,7 +30,7 @@ interface Phase extends LifeStates {
   readonly severity: LogEntry["severity"];
 }
 
-/** What an instance is and has at an instant. */
+/** An instance's states and runs at an instant. */
 export interface InstanceView extends LifeStates {
   /** Oldest first; the last is the current one. */
   readonly runs: readonly SeenRun[];
@@ -53,7 +53,7 @@ export class InstanceLife {
   readonly instanceId: string;
   readonly #options: InstanceLifeOptions;
   readonly #begun: BegunRun[] = [];
-  /** Runs that neither clock nor actions change, by id, oldest first: there may be very many. */
+  /** Runs that neither the clock nor actions change, by id, oldest first. There may be very many. */
   readonly #ended: ReadonlyMap<string, SeenRun>;
   readonly #stops = new Map<string, Nanoseconds>();
   readonly #phases: Phase[] = [];
@@ -70,7 +70,7 @@ export class InstanceLife {
     return this.#ended.get(runId);
   }
 
-  /** When a run was, or will be, stopped by an action; undefined if it runs to its end. */
+  /** When an action stopped a run, or will stop it; undefined if it runs to its end. */
   stopOf(runId: string): Nanoseconds | undefined {
     return this.#stops.get(runId);
   }
@@ -99,13 +99,13 @@ export class InstanceLife {
    */
   async act(action: LifecycleAction, now: Nanoseconds): Promise<void> {
     const { runs, processState, runtimeState } = await this.at(now);
-    // no await from here: of two simultaneous actions the second sees the first one's phases
+    // no await from here on, so that of two simultaneous actions the second sees the first one's phases
     const last = this.#phases.at(-1);
     if (last !== undefined && now < last.at) {
       this.#refuse(
         action,
-        `an earlier action takes effect until ${formatTime(last.at)}`,
-        "Ask again after that time.",
+        `an earlier action is in progress until ${formatTime(last.at)}`,
+        "Try again after that time.",
       );
     }
     const isUp = processState === "RUNNING";
@@ -156,7 +156,7 @@ export class InstanceLife {
     add(at, "RUNNING", "RUNNING", `run ${begun.runId} began`);
   }
 
-  /** A run that ends by itself also ends runtime and process, and nothing more is desired. */
+  /** When a run ends by itself, runtime and process end, too, and the desired state is to be stopped. */
   #statesOf(phase: LifeStates, current: SeenRun): LifeStates {
     const { desiredState, processState, runtimeState } = phase;
     if (runtimeState !== "RUNNING" || current.going) return { desiredState, processState, runtimeState };
@@ -176,7 +176,7 @@ export class InstanceLife {
 /** The initial state: every instance runs its last run, until that ends. */
 const original: LifeStates = { desiredState: "RUNNING", processState: "RUNNING", runtimeState: "RUNNING" };
 
-/** A log line as it stands in the log. */
+/** A line of the log. */
 export function logText(time: Nanoseconds, severity: LogEntry["severity"], text: string): string {
   return `${formatTime(time)} ${severity} ${text}`;
 }

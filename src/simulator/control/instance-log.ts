@@ -6,14 +6,14 @@ import type { RunRows } from "../world/run-rows.ts";
 import { type InstanceLife, logText } from "./instance-life.ts";
 
 const pollMs = 50;
-/** Lines that became known late come before others in key order; so many more are read. */
+/** This many additional lines are read, because lines that became known late come earlier in key order. */
 const lateLines = 64;
 const stepNs = 3_600_000_000_000n;
 
 /** An instance's log: actions and its runs' events, by the time they became known. */
 export interface InstanceLog {
   tail(count: number, now: Nanoseconds): Promise<LogEntry[]>;
-  /** The last lines and then new ones, until the signal. */
+  /** The last lines and then new ones, until the signal aborts. */
   follow(count: number, signal: AbortSignal): AsyncGenerator<LogEntry>;
 }
 
@@ -29,7 +29,7 @@ export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nano
     return byTime([...lines, ...asked]).slice(-count);
   };
 
-  /** Events that became known after one instant and not after another. */
+  /** Events that became known after one instant and up to another. */
   const events = async (after: Nanoseconds, now: Nanoseconds): Promise<LogEntry[]> => {
     const { runs } = await life.at(now);
     const lines: LogEntry[] = [];
@@ -47,7 +47,7 @@ export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nano
     tail,
     async *follow(count, signal) {
       let known = clock();
-      // by number, because an action may come at exactly the instant read
+      // by number, because an action may come at exactly the instant that was read
       let told = life.lines(known).length;
       yield* await tail(count, known);
       while (!signal.aborted) {

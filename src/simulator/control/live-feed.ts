@@ -7,11 +7,11 @@ import type { RunRows } from "../world/run-rows.ts";
 import type { WorldRun } from "../world/world.ts";
 import type { CatalogResource } from "./catalog.ts";
 
-/** Interval of looks at the clock, in wall time. */
+/** How often the clock is checked, in wall time. */
 const pollMs = 50;
 /** SAMPLED values are sent at whole multiples of this clock time. */
 export const sampleNs = 10n * nsPerSecond;
-/** Read at most this much at a time, however far the clock jumps; it has at most some ten thousand rows. */
+/** The most clock time to read at once, however far the clock jumps: at most about ten thousand rows. */
 const stepNs = 600n * nsPerSecond;
 const replayBatchRows = 100;
 
@@ -19,7 +19,7 @@ export interface LiveFeedOptions {
   readonly run: WorldRun;
   readonly rows: RunRows;
   readonly clock: () => Nanoseconds;
-  /** When the run was or will be stopped, as known by now. */
+  /** When the run was or will be stopped, as far as is known. */
   stopAt(): Nanoseconds | undefined;
 }
 
@@ -32,7 +32,7 @@ export function liveFeed(
   const seen = (): SeenRun => seenRun(run, stopAt(), clock());
   const value = (lines: readonly string[], replayed = false): LiveValue => ({ table, rows: lines, replayed });
 
-  /** All rows of the newest instant, which are the whole value; none if nothing is known yet. */
+  /** All rows of the newest instant, which together are the value; none if nothing is known yet. */
   const newest = async (known: Nanoseconds): Promise<string[]> => {
     const [line] = await rows.last(run, table, 1, known, filters);
     return line === undefined ? [] : await instant(lineTime(line, "ts_event"), known);
@@ -77,7 +77,7 @@ export function liveFeed(
           a < b ? -1 : 1,
         );
         const [shown] = await rows.last(run, table, 1, after, filters);
-        // late rows of an instant that is no longer the newest change nothing
+        // late rows for an instant that is no longer the newest change nothing
         const since = shown === undefined ? undefined : lineTime(shown, "ts_event");
         for (const time of times) {
           if (since === undefined || time >= since) yield value(await instant(time, known));
@@ -114,7 +114,7 @@ export function liveFeed(
   };
 }
 
-/** The instant up to which rows are there. */
+/** The instant up to which rows exist. */
 function limitOf({ known, run }: SeenRun): Nanoseconds {
   return known ?? BigInt(run.complete);
 }

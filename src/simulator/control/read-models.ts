@@ -9,9 +9,9 @@ import type { SimulatorOptions } from "../simulator-options.ts";
 import type { InstrumentPlan } from "../world/run-plan.ts";
 import type { RunRows } from "../world/run-rows.ts";
 
-/** As the contract says of EventsResult. */
+/** The limit that the contract sets for EventsResult. */
 const mostEvents = 1000;
-/** Equity and bar of one instant may become known minutes apart; among so many of each there is a pair. */
+/** Equity and bar of one instant may become known minutes apart. Among this many of each there is a pair. */
 const pairsWithin = 64;
 
 type Result = NonNullable<ReadModel["result"]>;
@@ -23,7 +23,7 @@ export interface ReadModels {
   accounts(seen: SeenRun): Promise<Extract<Result, { case: "accounts" }>["value"]>;
   portfolios(seen: SeenRun): Promise<Extract<Result, { case: "portfolios" }>["value"]>;
   events(seen: SeenRun): Promise<Extract<Result, { case: "events" }>["value"]>;
-  /** The newest value of each factor, as JSON text: a read model added by this project. */
+  /** The newest value of each factor, as JSON text. This project added this read model. */
   factors(seen: SeenRun): Promise<string>;
 }
 
@@ -46,7 +46,7 @@ export function readModels(
       (line) => JSON.parse(line) as Fields,
     );
 
-  /** The newest instant's equity points, in order, that exist in each currency and whose bar is known. */
+  /** The equity points, in order, of the newest instant that has one in each currency and a known bar. */
   const marked = async (seen: SeenRun): Promise<readonly Fields[]> => {
     const [{ symbol }] = instruments as [InstrumentPlan];
     const bars = new Set((await last(seen, "bars", pairsWithin, symbol)).map(({ ts_event }) => ts_event));
@@ -58,11 +58,11 @@ export function readModels(
     }
     throw new RunvaultError("capability_unavailable", "the instance has no marked equity yet", {
       capability: "portfolios",
-      hint: "Ask again after the run's first bar.",
+      hint: "Try again after the run's first bar.",
     });
   };
 
-  /** Units held at an equity point and their cost, both times 10^9. */
+  /** The units held at an equity point and their cost, both times 10^9. */
   const heldAt = async (
     { run }: SeenRun,
     equity: Fields,
@@ -154,14 +154,14 @@ export function readModels(
   };
 }
 
-/** The number in `T12`: the order in which fills were booked. */
+/** The number in a trade id such as `T12`: the order in which fills were booked. */
 function tradeNumber({ trade_id }: Fields): number {
   return Number(trade_id!.slice(1));
 }
 
 const nano = 1_000_000_000n;
 
-/** An exact number of at most nine decimals, in units of 10^-9. */
+/** An exact number with at most nine decimals, in units of 10^-9. */
 function nanosOf(text: string): bigint {
   const [, sign = "", whole = "0", decimals = ""] = /^(-?)(\d+)(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   const scaled = BigInt(whole + decimals.padEnd(9, "0"));

@@ -33,7 +33,7 @@ export interface SimulatedControlOptions {
 
 type Why = "STARTING" | "UNREACHABLE" | "FAILED";
 
-/** An instance's capabilities: available, deliberately missing, or missing for a reason. */
+/** An instance's capabilities: available, intentionally missing, or missing for a reason. */
 interface Abilities {
   readonly missing: ReadonlyMap<
     FallibleCapability,
@@ -119,7 +119,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
     return { missing };
   };
 
-  /** Throws if the instance cannot do it now, or ever. */
+  /** Throws if the instance lacks the capability now or always. */
   const need = async (life: InstanceLife, view: InstanceView, capability: FallibleCapability) => {
     const lack = (await abilitiesOf(life, view)).missing.get(capability);
     if (lack === undefined) return;
@@ -131,7 +131,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
     throw new RunvaultError("capability_unavailable", message, {
       ...details,
       capability,
-      hint: lack.why === "STARTING" ? "Ask again when the runtime is up." : "Start the instance.",
+      hint: lack.why === "STARTING" ? "Try again when the runtime is up." : "Start the instance.",
     });
   };
 

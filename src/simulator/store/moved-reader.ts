@@ -12,8 +12,8 @@ const quote = 34;
 const zero = 48;
 
 /**
- * Presents a rendered table as another run's, whose id has the same length: its rows under that run's id, `movedBy`
- * later. Times have 19 digits before and after, so each line keeps its length and is changed in place.
+ * Presents a rendered table as another run's, with an id of the same length: its rows have that run's id and are
+ * `movedBy` later. Times always have 19 digits, so each line keeps its length and is changed in place.
  */
 export function movedReader(
   reader: TableReader,
@@ -22,7 +22,7 @@ export function movedReader(
   movedBy: Nanoseconds,
 ): TableReader {
   if (movedBy % unitNanos !== 0n)
-    throw new RunvaultError("internal", "a run is moved by whole minutes alone");
+    throw new RunvaultError("internal", "a run can be moved only by whole minutes");
   const id = Buffer.from(runId);
   const idAt = '{"run_id":"'.length;
   const seqAt = idAt + id.length + `","instance_id":"${instanceId}","seq":"`.length;
@@ -44,7 +44,7 @@ export function movedReader(
     }
   };
 
-  /** Moves the line that begins at `start`; returns where the next one does. */
+  /** Moves the line that begins at `start`; returns the start of the next one. */
   const moveLine = (bytes: Buffer, start: number): number => {
     for (let at = 0; at < id.length; at += 1) bytes[start + idAt + at] = id[at]!;
     let at = start + seqAt;
@@ -86,7 +86,7 @@ export function movedReader(
         }
         const end = chunk.lastIndexOf(lineEnd) + 1;
         for (let at = start; at < end; ) at = moveLine(chunk, at);
-        // a copy, because what is yielded belongs to the reader
+        // a copy, because the yielded bytes belong to the reader
         rest = Buffer.from(chunk.subarray(end));
         if (end > start) yield chunk.subarray(start, end);
       }
@@ -103,7 +103,7 @@ export function movedReader(
   };
 }
 
-/** The text before further times in a table's lines, besides the two that all tables have, in line order. */
+/** The text before each time in a table's lines other than the two that all tables have, in line order. */
 function otherTimes({ columns }: Table): Buffer[] {
   return columns
     .filter(({ name, kind }) => kind === "timestamp" && name !== "ts_event" && name !== "ts_init")

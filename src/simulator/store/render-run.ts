@@ -7,7 +7,7 @@ import { randomFrom } from "../world/random.ts";
 import type { RowSink, RunPlan } from "../world/run-plan.ts";
 import { latestMicros, type TableWriter, tableWriter, type WrittenTable } from "./table-writer.ts";
 
-/** Every so-many-th row is known minutes late; a power of two. */
+/** One row in this many is known minutes late; a power of two. */
 const lateRows = 64;
 
 export interface RenderedRun extends RunOutcome {
@@ -94,7 +94,7 @@ export async function renderRun(
   }
 }
 
-/** The run's books, broken in one of the fault's possible places, which a first pass counts. */
+/** The run's books, broken in one of the possible places for its fault, which a first pass counts. */
 async function booksOf(plan: RunPlan, onBars: (rows: number, bars: number) => void): Promise<BookBreak> {
   const { fault } = plan;
   if (fault === undefined) return soundBooks;

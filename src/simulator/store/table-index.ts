@@ -5,7 +5,7 @@ import { RunvaultError } from "../../model/error.ts";
 /** 64-bit integers in an entry: offset, row, first and last ts_event, smallest and largest ts_init. */
 export const indexFields = 6;
 
-/** A block of whole lines of a table's file, about 64 KiB. Offsets in bytes, rows from 0, `end*` exclusive. */
+/** A block of whole lines of a table's file, about 64 KiB. Offsets are bytes, rows start at 0, `end*` is exclusive. */
 export interface Block {
   readonly offset: number;
   readonly endOffset: number;

@@ -17,24 +17,24 @@ export interface RowCount {
 
 export interface LineSelection {
   readonly bounds: TimeBounds;
-  /** Only rows known by then; undefined for all. */
+  /** Only rows known by this time; undefined for all. */
   readonly known: bigint | undefined;
-  /** Only rows not yet known then. */
+  /** Only rows not yet known at this time. */
   readonly unknown?: bigint | undefined;
-  /** Fields and values a line must hold. */
+  /** Fields and values that a line must have. */
   readonly filters: readonly (readonly [field: string, value: string])[];
-  /** Most lines; undefined for all. */
+  /** The most lines to read; undefined for all. */
   readonly limit: number | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 /** A rendered table: its file of lines in key order and its sparse index. */
 export interface TableReader {
-  /** Rows within the bounds known by `known`; reads only blocks at the bounds and partly known ones. */
+  /** The rows within the bounds that are known by `known`. Reads only blocks at the bounds and partly known ones. */
   count(bounds: TimeBounds, known: bigint | undefined): Promise<RowCount>;
   /** The selected lines, in arbitrary chunks. Unfiltered and fully known blocks are passed on unchanged. */
   lines(selection: LineSelection): AsyncGenerator<Buffer>;
-  /** The last `count` of the filtered lines known by `known`, in key order, without line ends. */
+  /** The last `count` filtered lines known by `known`, in key order, without line ends. */
   tail(count: number, selection: Pick<LineSelection, "known" | "filters">): Promise<string[]>;
 }
 
@@ -156,7 +156,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
   };
 }
 
-/** Texts that lines passing the filters contain. */
+/** Texts that lines must contain to pass the filters. */
 function needlesOf(filters: LineSelection["filters"]): Buffer[] {
   return filters.map(([field, value]) => Buffer.from(`,"${field}":${JSON.stringify(value)},`));
 }
@@ -189,12 +189,12 @@ function everyKnown(index: TableIndex, span: Span, known: bigint): boolean {
   return true;
 }
 
-/** The last block from `position` that is surely within the bounds; only the last candidate may not be. */
+/** The last block from `position` on that is certainly within the bounds; only the last candidate may not be. */
 function lastWithin(index: TableIndex, position: number, end: number, bounds: TimeBounds): number {
   return liesWithin(index.block(end - 1), bounds) ? end - 1 : Math.max(position, end - 2);
 }
 
-/** Start and end (behind the line end) of every line. */
+/** Start and end (after the line end) of every line. */
 function* linesOf(bytes: Buffer): Generator<readonly [number, number]> {
   let start = 0;
   while (start < bytes.length) {
@@ -238,7 +238,7 @@ async function lineAt(
   return { offset: block.endOffset, row: block.endRow };
 }
 
-/** Where a row, which is not the last, begins. */
+/** The position of a row that is not the last. */
 async function rowAt(file: FileHandle, name: string, index: TableIndex, row: number): Promise<LinePosition> {
   const block = index.block(index.firstWhere((candidate) => candidate.endRow > row));
   const bytes = await readRange(file, block.offset, block.endOffset, name);
@@ -247,12 +247,12 @@ async function rowAt(file: FileHandle, name: string, index: TableIndex, row: num
     if (at === row) return { offset: block.offset + start, row };
     at += 1;
   }
-  throw new RunvaultError("internal", "the index of the rendered world names a row that is not there", {
+  throw new RunvaultError("internal", "the index of the rendered world names a row that does not exist", {
     place: { file: name },
   });
 }
 
-/** Bytes of the file in chunks of 1 MiB, the next one being read while the one before is consumed. */
+/** Bytes of the file in chunks of 1 MiB. The next one is read while the previous one is consumed. */
 async function* readStretch(
   file: FileHandle,
   name: string,
@@ -263,7 +263,7 @@ async function* readStretch(
   const read = (offset: number): Promise<Buffer> | undefined => {
     if (offset >= end) return undefined;
     const chunk = readRange(file, offset, Math.min(end, offset + readBytes), name);
-    // a reader that leaves early never awaits the pending chunk; others still see its failure
+    // a reader that stops early never awaits the pending chunk; others still see its failure
     chunk.catch(() => undefined);
     return chunk;
   };
@@ -289,7 +289,7 @@ async function readRange(file: FileHandle, start: number, end: number, name: str
     if (bytesRead === 0) {
       throw new RunvaultError("history_query_failed", "the rendered world is shorter than its index says", {
         place: { file: name },
-        hint: "Delete the simulator's cache folder; the world is then rendered again.",
+        hint: "Delete the simulator's cache folder, so that the world is rendered again.",
       });
     }
     filled += bytesRead;

@@ -2,10 +2,10 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { privateFile } from "../../model/make-folder.ts";
 import { indexFields } from "./table-index.ts";
 
-/** Text of a block before it is written and indexed. */
+/** Characters of a block after which it is written and indexed. */
 const blockChars = 65_536;
 
-/** The longest delay before a row is known. Rendering holds back as much to put late rows into key order. */
+/** The longest delay before a row is known. Rendering holds rows back this long to put late ones into key order. */
 export const latestMicros = 480_000_000;
 
 interface PendingRow {
@@ -13,7 +13,7 @@ interface PendingRow {
   readonly eventNanos: number;
   readonly initMicros: number;
   readonly initNanos: number;
-  /** The line from behind ts_init to its closing brace. */
+  /** The line from after ts_init to its closing brace. */
   readonly rest: string;
   seq: number;
 }
@@ -21,25 +21,24 @@ interface PendingRow {
 export interface WrittenTable {
   readonly rows: number;
   readonly bytes: number;
-  /** UNIX nanoseconds; empty when there are no rows. */
+  /** UNIX nanoseconds; empty if there are no rows. */
   readonly first: string;
   readonly last: string;
-  /** Largest ts_init: when all rows are known. Empty when there are no rows. */
+  /** Largest ts_init, when all rows are known. Empty if there are no rows. */
   readonly complete: string;
 }
 
-/** Sorts one table's rows from the order they happened in into append order (seq) and key order, and writes them. */
+/** Sorts one table's rows, added as they happen, into append order (seq) and key order, and writes them. */
 export interface TableWriter {
   /**
-   * Adds a row. `rest` is its canonical line after ts_init. Its event is after the latest `flush`; it is known at
-   * `initMicros`, at the event or at most `latestMicros` later.
+   * Adds a row. `rest` is its canonical line after ts_init. Its event is after the latest `flush`. It is known at
+   * `initMicros`, which is at most `latestMicros` after the event.
    */
   add(eventMicros: number, eventNanos: number, initMicros: number, initNanos: number, rest: string): void;
   /** Writes everything that is final, given that later rows happen after `micros`. */
   flush(micros: number): void;
   /** Writes the rest and closes the files. */
   finish(): WrittenTable;
-  /** Closes the files as they are. */
   abandon(): void;
 }
 
@@ -48,13 +47,12 @@ export interface TableWriterOptions {
   readonly prefix: string;
   readonly dataFile: string;
   readonly indexFile: string;
-  /** The digits of a sequence number, which lets some runs count beyond 2^53. */
+  /** The digits of a sequence number. Some runs count beyond 2^53. */
   readonly seqText: (seq: number) => string;
   /** The step to the next sequence number, at least 1. */
   readonly seqStep: () => number;
 }
 
-/** Opens the two files of a table for writing. */
 export function tableWriter(options: TableWriterOptions): TableWriter {
   const { prefix, seqText, seqStep } = options;
   const data = openSync(options.dataFile, "wx", privateFile);
@@ -151,7 +149,7 @@ export function tableWriter(options: TableWriterOptions): TableWriter {
   };
 }
 
-/** UNIX nanoseconds as text, from whole microseconds and the nanoseconds behind them. */
+/** UNIX nanoseconds as text, from whole microseconds and the remaining nanoseconds. */
 function timeText(micros: number, nanos: number): string {
   return `${micros}${nanos < 10 ? "00" : nanos < 100 ? "0" : ""}${nanos}`;
 }

@@ -8,13 +8,13 @@ import type { EventRows } from "./event-rows.ts";
 import { randomFrom } from "./random.ts";
 import type { RunPlan } from "./run-plan.ts";
 
-/** A transfer is at most this share of the initial deposit, and a withdrawal of the balance. */
+/** A transfer is at most 1/20 of the initial deposit; a withdrawal, also of the balance. */
 const transferPart = 20n;
 const nanosPerCent = 10_000_000n;
-/** When transfers are made: this long after a bar's close, plus up to as much. By then the bar's orders are done. */
+/** Transfers are made at least this long after a bar's close, when the bar's orders are done. */
 const transferMicros = 41_000_000;
 const transferSpanMicros = 10_000_000;
-/** Every so-many-th settlement is corrected by an adjustment. */
+/** One settlement in this many is corrected by an adjustment. */
 const adjustedSettlements = 4;
 
 /** An account in one currency, with the instruments that are quoted in it. */
@@ -24,9 +24,9 @@ export interface MovedAccount {
   readonly held: readonly { readonly symbol: string; readonly holding: Holding }[];
 }
 
-/** Money that moves other than by trading, with an event for each time it does. */
+/** Money that moves other than by trading, with an event for each movement. */
 export interface AccountMoves {
-  /** Settles funding, if due at the bar's close: each open position pays or gets its share, and cash earns interest. */
+  /** Settles funding if due at the bar's close: open positions pay or receive their share, and cash earns interest. */
   settle(bar: Bar): void;
   /** Makes the deposits and withdrawals between a bar and the next. */
   transfer(bar: Bar, index: number): void;
@@ -42,7 +42,7 @@ export function accountMoves(
   const random = randomFrom(`${plan.seed} moves`);
   const cents = (amount: Nanos): number => Number(amount / nanosPerCent);
   const mostCents = cents((plan.initialCash * 1_000_000_000n) / transferPart);
-  // the bars followed by transfers, for each account in rising order; never the last bar
+  // for each account, the bars after which there are transfers, in order; never the last bar
   const due = accounts.map(() =>
     Array.from({ length: transfers }, () => random.below(plan.barCount - 1)).sort((a, b) => a - b),
   );
@@ -54,7 +54,7 @@ export function accountMoves(
     const amount = BigInt(1 + random.below(Math.max(1, most))) * nanosPerCent * (isDeposit ? 1n : -1n);
     const micros = closeMicros + transferMicros + random.below(transferSpanMicros);
     ledger.deposit(amount);
-    // without the transfer's row, readers and figures take the money for profit
+    // without the transfer's row, readers and figures count the money as profit
     if (books.at("lose-transfer")) return;
     rows.flow(amount);
     events.account(micros, 0, {

@@ -8,14 +8,14 @@ import { type EquityStatistics, equityStatistics, statisticsConvention } from ".
 import type { RowSink, RunPlan } from "./run-plan.ts";
 
 const dayMicros = 86_400_000_000;
-/** What a faulty point shows beyond its cash and position value: 0.01. */
+/** By how much a faulty point's equity exceeds its cash and position value: 0.01. */
 const equityShift = 10_000_000n;
 
 /** Emits an account's equity in one currency, bar by bar, and its figures. */
 export interface AccountRows {
-  /** By the latest point; before the first one, the deposit. */
+  /** The equity at the latest point; before the first one, the deposit. */
   readonly equity: Nanos;
-  /** Notes a deposit or, if negative, a withdrawal since the latest point. */
+  /** Records a deposit or, if negative, a withdrawal since the latest point. */
   flow(amount: Nanos): void;
   /** Emits the point at a bar's close, after the figures of an ended day. */
   point(bar: Bar): void;
@@ -23,7 +23,7 @@ export interface AccountRows {
   end(bar: Bar): void;
 }
 
-/** For books with nothing but the initial deposit. */
+/** Starts with books that have nothing but the initial deposit. */
 export function accountRows(plan: RunPlan, ledger: Ledger, books: BookBreak, emit: RowSink): AccountRows {
   const head = `"resource_key":"portfolio.${plan.portfolio}","account":${JSON.stringify(plan.account)},"portfolio":${JSON.stringify(plan.portfolio)},"venue":"","symbol":"",`;
   const currency = JSON.stringify(ledger.currency);
@@ -37,7 +37,7 @@ export function accountRows(plan: RunPlan, ledger: Ledger, books: BookBreak, emi
   const metrics = (micros: number, nanos: number, window: string, figures: EquityStatistics): void => {
     const odd = new Map(figures.figures(0).map(({ name, value }) => [name, value]));
     for (const { name, value } of figures.figures()) {
-      // figures that depend on ddof differ for another ddof
+      // a figure depends on ddof if another ddof changes it
       const other = odd.get(name)!;
       const isOdd = Number.isFinite(value) && other !== value && books.at("other-metric");
       emit(

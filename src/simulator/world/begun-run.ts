@@ -18,9 +18,9 @@ export interface BegunRun {
   readonly rendered: Promise<WorldRun>;
 }
 
-/** Renders started runs into a folder that goes with the simulator, because they depend on when they were requested. */
+/** Renders started runs into a temporary folder, because they depend on when they were requested. */
 export interface BegunRuns extends AsyncDisposable {
-  /** The run of an instance, both counted from 0. The same arguments give the same rows. */
+  /** Begins a run of an instance, both counted from 0. The same arguments give the same rows. */
   begin(instance: number, run: number, at: Nanoseconds): BegunRun;
 }
 
@@ -42,7 +42,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
     begin(instance, run, at) {
       const startMicros = Number(at / 1000n);
       const rendered = render(instance, run, startMicros);
-      // readers of the run see the failure; there may be none
+      // readers of the run see a failure, but there may be no reader
       const settled = rendered.then(
         () => undefined,
         () => undefined,

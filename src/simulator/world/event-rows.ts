@@ -2,7 +2,7 @@ import type { RowSink, RunPlan } from "./run-plan.ts";
 
 /** An event of the account: money that moved, or something else. */
 export interface AccountEvent {
-  /** Without its family: `deposit`. */
+  /** The kind without its family, such as `deposit`. */
   readonly kind: string;
   readonly message: string;
   /** The change of cash, as text; empty if no money moved. */
@@ -13,7 +13,6 @@ export interface AccountEvent {
   readonly payload?: object;
 }
 
-/** Emits the events of a run. */
 export interface EventRows {
   runtime(micros: number, kind: string, severity: string, message: string, payload: object): void;
   account(micros: number, nanos: number, event: AccountEvent): void;

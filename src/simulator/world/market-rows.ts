@@ -3,12 +3,12 @@ import type { Bar } from "../bars/bars.ts";
 import type { Random } from "./random.ts";
 import type { RowSink, RunPlan } from "./run-plan.ts";
 
-/** Bars between two snapshots of the order book. */
+/** The number of bars from one snapshot of the order book to the next. */
 const snapshotBars = 5;
 const bookLevels = 5;
 
 /**
- * Emits rows that depend only on the market: the bar, and now and then a snapshot of the book around its close, with
+ * Emits rows that depend only on the market: the bar, and sometimes a snapshot of the book around its close, with
  * the run's next snapshot number.
  */
 export function marketRows(
@@ -50,7 +50,7 @@ export function marketRows(
   };
 }
 
-/** `1m`, `4h`, `1d`: the length of a bar as resource keys have it. */
+/** The length of a bar as in resource keys: `1m`, `4h`, `1d`. */
 function intervalName(micros: number): string {
   const seconds = micros / 1_000_000;
   const [unit, name] = (

@@ -1,4 +1,4 @@
-/** The mean of the last `length` whole numbers, by an exact running sum; NaN until there are so many. */
+/** The mean of the last `length` whole numbers, from an exact running sum; NaN until there are that many. */
 export function movingAverage(length: number): (value: number) => number {
   const window: number[] = [];
   let sum = 0n;

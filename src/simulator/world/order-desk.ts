@@ -7,7 +7,7 @@ import type { InstrumentPlan, RowSink, RunPlan } from "./run-plan.ts";
 
 const makerFee = shareOf(100n);
 const takerFee = shareOf(500n);
-/** What an average price is shifted by, in nanos: more than rounding can explain. */
+/** The shift of an average price, in nanos: more than rounding can explain. */
 const averageShift = 10n;
 
 export interface Order {
@@ -22,28 +22,28 @@ export interface Order {
   readonly limit: number;
   readonly stop: number;
   readonly arrival: number;
-  /** Without rows, by a fault. */
+  /** True if a fault removes its rows. */
   readonly lost: boolean;
   filled: number;
   /** Sum of ticks × lots over its fills. */
   turnover: bigint;
-  /** The latest step, because later ones must be after it. */
+  /** The time of the latest step: later ones must come after it. */
   micros: number;
   nanos: number;
   accepted: boolean;
-  /** Bars for which it has rested. */
+  /** The number of bars for which it has rested. */
   age: number;
 }
 
 /** Counters shared by the orders of a run's instruments. */
 export interface RunTally {
-  /** Orders submitted and trades made, which number the ids. */
+  /** Orders submitted and trades made. They number the ids. */
   submitted: number;
   traded: number;
-  /** Those that there are rows of. */
+  /** Orders and fills that have rows. */
   orders: number;
   fills: number;
-  /** Fees of the rows of fills, by currency. */
+  /** Fees in the rows of fills, by currency. */
   readonly fees: Map<string, Nanos>;
 }
 
@@ -51,7 +51,6 @@ export interface RunTally {
 export interface OrderDesk {
   /** The position from its orders' fills. Signed, in lots. */
   readonly lots: number;
-  /** Trades of the instrument so far. */
   readonly trades: number;
   submit(
     wanted: Pick<Order, "side" | "type" | "timeInForce" | "lots" | "limit" | "stop" | "arrival">,
@@ -61,11 +60,11 @@ export interface OrderDesk {
   accept(order: Order, micros: number): void;
   /** Cancels an order for the strategy, or lets a day order expire. */
   cancel(order: Order, micros: number): void;
-  /** Fills a part of an order at a price from the market, in ticks. */
+  /** Fills part of an order at a market price, in ticks. */
   fill(order: Order, ticks: number, lots: number, micros: number, nanos: number, liquidity: string): void;
-  /** A step of an order's life, at the given instant or right after its latest step, whichever is later. */
+  /** Records a step of an order's life, at the given instant or right after its latest step, whichever is later. */
   step(order: Order, micros: number, nanos: number, kind: string, status: string, reason?: string): void;
-  /** A price as rows show it; empty for 0. */
+  /** A price as in rows; empty for 0. */
   price(ticks: number): string;
 }
 
@@ -113,7 +112,7 @@ export function orderDesk(options: OrderDeskOptions): OrderDesk {
       order.micros = micros;
       order.nanos = nanos;
     }
-    // a limit order may have no later step that reveals the gap
+    // only for market orders: a limit order may have no later step that reveals the gap
     const isSkipped = kind === "ACCEPTED" && order.type === "MARKET" && books.at("skip-state");
     if (order.lost || isSkipped) return;
     if (kind === "SUBMITTED") tally.orders += 1;
@@ -145,7 +144,7 @@ export function orderDesk(options: OrderDeskOptions): OrderDesk {
         venueId: `V${1_000_000 + tally.submitted}`,
         venue: venues[random.below(4) === 0 ? 1 : 0]!,
         ...wanted,
-        // a market order always has fills, which stay
+        // a market order always has fills, which remain
         lost: wanted.type === "MARKET" && books.at("lose-order"),
         filled: 0,
         turnover: 0n,
@@ -198,7 +197,7 @@ export function orderDesk(options: OrderDeskOptions): OrderDesk {
   };
 }
 
-/** The fields of a row that concerns an account's trading of an instrument at a venue. */
+/** The fields of a row about an account's trading in an instrument at a venue. */
 export function accountScope(plan: RunPlan, venue: string, symbol: string): string {
   return `"account":${JSON.stringify(plan.account)},"portfolio":${JSON.stringify(plan.portfolio)},"venue":${JSON.stringify(venue)},"symbol":${JSON.stringify(symbol)},`;
 }

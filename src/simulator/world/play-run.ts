@@ -13,10 +13,10 @@ import { randomFrom } from "./random.ts";
 import type { RowSink, RunPlan } from "./run-plan.ts";
 import { crossoverStrategy } from "./strategy.ts";
 
-/** Bars between two flushes of the tables: memory used beyond the lateness. */
+/** The number of bars between two flushes of the tables. Their rows take memory in addition to those held back. */
 const flushBars = 32;
 
-/** The result of a run. Amounts are in its first currency, as its rows add up. */
+/** The result of a run. Amounts are in its first currency, and agree with its rows. */
 export interface RunOutcome {
   /** UNIX nanoseconds, as text. */
   readonly started: string;
@@ -24,14 +24,14 @@ export interface RunOutcome {
   readonly initialEquity: string;
   readonly finalEquity: string;
   readonly fees: string;
-  /** Rows of fills, and of orders submitted. */
+  /** Numbers of fills and of submitted orders that have rows. */
   readonly orders: number;
   readonly fills: number;
 }
 
 /**
- * Plays a run and emits its rows. `flush` is called now and then with an instant, in microseconds, before all later
- * rows, and the number of bars played; its errors stop the run.
+ * Plays a run and emits its rows. `flush` is called from time to time with an instant, in microseconds, before all
+ * later rows, and the number of bars played; its errors stop the run.
  */
 export async function playRun(
   plan: RunPlan,
@@ -87,7 +87,7 @@ export async function playRun(
       index += 1;
       if (index % flushBars === 0) {
         flush(bar.closeMicros, index);
-        // lets signals and timers in between
+        // lets signals and timers run in between
         await setImmediate();
       }
     }
@@ -118,7 +118,7 @@ export async function playRun(
   };
 }
 
-/** The run's instruments, each with bars, a place in its currency's books, and its own strategy. */
+/** The run's instruments, each with bars, a holding in its currency's books, and its own strategy. */
 function tradedInstruments(
   plan: RunPlan,
   ledgers: readonly Ledger[],
@@ -157,7 +157,7 @@ function tradedInstruments(
       ledger,
       holding,
       strategy,
-      /** Takes its bar of the moment, if it has one. */
+      /** Takes the instrument's bar at this time, if it has one. */
       close(first: Bar, index: number): void {
         bar = siblings === undefined ? first : siblings.beside(first, index);
         if (bar === undefined) return;
@@ -165,7 +165,7 @@ function tradedInstruments(
         holding.see(bar.close);
         strategy.execute(bar);
       },
-      /** Decides on orders after the bar that it took. */
+      /** Decides on orders after the bar that `close` took. */
       decide(): void {
         if (bar === undefined) return;
         strategy.decide(bar, bars);
@@ -175,7 +175,7 @@ function tradedInstruments(
   });
 }
 
-/** One of `parts` whole parts that add up to `whole`, as equal as possible. */
+/** One of `parts` whole parts that add up to `whole` and are as equal as possible. */
 function partOf(whole: number, parts: number, number: number): number {
   return Math.floor((whole * (number + 1)) / parts) - Math.floor((whole * number) / parts);
 }

@@ -9,7 +9,7 @@ const dayMinutes = 1440;
 const minuteMicros = 60_000_000;
 const growingFrom = micros("2024-01-01");
 const finishedFrom = micros("2022-01-01");
-/** Before 2001-09-09 times have fewer than 19 digits, and moving one would change a line's length. */
+/** Times before 2001-09-09 have fewer than 19 digits, so moving one could change a line's length. */
 const earliest = micros("2002-01-01");
 const lettersOfInstances = [
   "alpha",
@@ -37,13 +37,13 @@ export function renderedNumbers(options: Numbering): number[] {
   return options.growing ? [...numbers, last] : numbers;
 }
 
-/** Number of rendered runs of an instance that have ended, whose rows the others may reuse. */
+/** The number of an instance's rendered runs that have ended; other runs may reuse their rows. */
 export function templateCount({ runs, templates, growing }: Numbering): number {
   const ended = growing ? runs - 1 : runs;
   return Math.min(ended, templates ?? ended);
 }
 
-/** When a run with bars for so many days begins: on its own day. */
+/** When a run with bars for this many days begins: each run on its own day. */
 export function startMicrosOf(options: Numbering, run: number, days: number): number {
   if (options.growing && run === options.runs - 1) return growingFrom;
   if (options.templates === undefined) return finishedFrom + run * days * dayMinutes * minuteMicros;
@@ -61,7 +61,7 @@ export function runIdOf({ templates }: Numbering, firstCloseMicros: number, run:
   return `${day}-${String(run + 1).padStart(digits, "0")}`;
 }
 
-/** A run that reuses a template's rows under its own id, and later by so many microseconds. */
+/** A run that reuses a template's rows under its own id, later by this many microseconds. */
 export function movedRun<Run extends Omit<RenderedRun, "tables">>(
   options: Numbering,
   template: Run,

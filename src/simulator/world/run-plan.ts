@@ -14,14 +14,13 @@ export interface InstrumentPlan {
 export interface RunPlan {
   readonly instanceId: string;
   readonly runId: string;
-  /** Seeds every choice of the run. */
   readonly seed: string;
-  /** Of the first instrument; the others' are at the same times. */
+  /** Bars of the first instrument; those of the others are at the same times. */
   readonly bars: BarSource;
-  /** Bars the run sees before it ends, at most `bars.count`. */
+  /** The number of bars before the run ends, at most `bars.count`. */
   readonly barCount: number;
   readonly failed: boolean;
-  /** Exact number of fills; undefined lets the strategy decide. */
+  /** The exact number of fills; undefined lets the strategy decide. */
   readonly fills: number | undefined;
   /** One or more. */
   readonly instruments: readonly InstrumentPlan[];
@@ -36,7 +35,7 @@ export interface RunPlan {
   readonly edge: number;
   /** Deposits and withdrawals in each currency, after the start. */
   readonly transfers: number;
-  /** How often funding is settled; 0 for never. */
+  /** The time between settlements of funding; 0 for never. */
   readonly fundingMicros: number;
   readonly strategy: string;
   /** A lot is 10^-lotDecimals of the instrument; ticks and lots together have at most nine decimals. */

@@ -7,7 +7,7 @@ import type { WorldRun } from "./world.ts";
 
 type Filters = LineSelection["filters"];
 
-/** A run's rows for the live plane: by when they became known, and from the end. Lines without line ends. */
+/** A run's rows for the live plane: by the time when they became known, and from the end. Lines have no line ends. */
 export interface RunRows {
   /** The last `count` lines known by `known`, in key order. */
   last(
@@ -17,7 +17,7 @@ export interface RunRows {
     known: Nanoseconds | undefined,
     filters?: Filters,
   ): Promise<string[]>;
-  /** Lines that became known after `unknown` and not after `known`, in the order in which they did. */
+  /** Lines that became known after `unknown` and up to `known`, in that order. */
   between(
     run: WorldRun,
     table: TableName,
@@ -25,7 +25,7 @@ export interface RunRows {
     known: Nanoseconds,
     filters?: Filters,
   ): Promise<string[]>;
-  /** All lines within bounds known by `known`, in key order. */
+  /** All lines within the bounds that are known by `known`, in key order. */
   all(
     run: WorldRun,
     table: TableName,

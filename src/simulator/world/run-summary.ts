@@ -13,8 +13,8 @@ export interface RunTotals {
 }
 
 /**
- * A run's totals as known at an instant (undefined: all of it), with amounts in its first currency. For a growing run
- * they are counted from known rows, so they agree with what a reader gets at that instant.
+ * A run's totals as known at an instant (undefined for the whole run), with amounts in its first currency. For a
+ * growing run they are counted from known rows, so they agree with the rows that a reader gets at that instant.
  */
 export async function summaryOf(
   run: WorldRun,
@@ -52,7 +52,7 @@ async function* rowsOf(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Record<string, string>> {
   let rest = "";
-  // chunks may cut characters, which occur only in free text; a streaming decoder keeps them whole
+  // chunks may cut multi-byte characters, which occur only in free text; a streaming decoder keeps them whole
   const decoder = new TextDecoder();
   for await (const chunk of table.lines({ bounds: {}, known, filters: [], limit: undefined, signal })) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
@@ -61,7 +61,7 @@ async function* rowsOf(
   }
 }
 
-/** A canonical decimal of at most nine decimals in billionths. */
+/** A canonical decimal with at most nine decimals, in billionths. */
 function nanosOf(text: string): bigint {
   const point = text.indexOf(".");
   if (point < 0) return BigInt(text) * 1_000_000_000n;

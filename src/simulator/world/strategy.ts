@@ -9,17 +9,17 @@ import type { RowSink, RunPlan } from "./run-plan.ts";
 
 const fastBars = 4;
 const slowBars = 12;
-/** Bars a resting order waits before it is cancelled or expires. */
+/** The number of bars that an order rests before it is cancelled or expires. */
 const patienceBars = 3;
 const mostParts = 16;
-/** The share of the initial cash that a run's orders may turn over, so that fees leave most of it. */
+/** How many times a run's orders may turn over the initial cash, so that fees leave most of it. */
 const turnoverShare = 200n;
 const largestOrder = 10_000n;
 
-/** Time after a bar's close in which orders of a run with a fixed number of fills execute. */
+/** The time after a bar's close in which orders execute if the number of fills is fixed. */
 const quotaMicros = 40_000_000;
 
-/** A moving-average crossover that trades one instrument with market, limit and stop-limit orders. */
+/** A moving-average crossover strategy that trades one instrument with market, limit and stop-limit orders. */
 export interface Strategy {
   /** Executes resting orders against a bar that just closed. */
   execute(bar: Bar): void;
@@ -32,11 +32,11 @@ export interface Strategy {
 export interface StrategyOptions {
   readonly plan: RunPlan;
   readonly symbol: string;
-  /** Bars that the instrument has in the run. */
+  /** The number of the instrument's bars in the run. */
   readonly barCount: number;
-  /** A price typical for the instrument, in ticks. */
+  /** A typical price of the instrument, in ticks. */
   readonly typicalTicks: number;
-  /** Exact number of fills; undefined lets the strategy decide. */
+  /** The exact number of fills; undefined lets the strategy decide. */
   readonly fills: number | undefined;
   /** How many instruments share the cash. */
   readonly sharing: number;
@@ -47,7 +47,7 @@ export interface StrategyOptions {
   readonly emit: RowSink;
 }
 
-/** A run's strategy for one instrument, without a position. */
+/** A run's strategy for one instrument, starting without a position. */
 export function crossoverStrategy(options: StrategyOptions): Strategy {
   const { plan, symbol, barCount, fills: quota, nanosPerTickLot, desk, random, emit } = options;
   const { price } = desk;
@@ -69,7 +69,7 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
   let signal = Number.NaN;
   let cancelled = false;
 
-  /** Lots in `parts` parts of one lot or more. */
+  /** Splits lots into `parts` parts of at least one lot. */
   const split = (lots: number, parts: number): number[] => {
     const sizes: number[] = [];
     let left = lots;
@@ -134,13 +134,13 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
     );
     let at = micros + 10_000 + random.below(50_000);
     desk.accept(order, at);
-    // now and then the book is too thin, and the rest of the order is cancelled
+    // sometimes the book is too thin, and the rest of the order is cancelled
     const reached = lots > 1 && random.below(8) === 0 ? 1 + random.below(lots - 1) : lots;
     const parts = split(reached, Math.min(reached, 1 + random.below(5)));
     at += 5_000 + random.below(20_000);
     let nanos = random.below(1000);
     for (const [depth, size] of parts.entries()) {
-      // often several levels of the book are taken at one instant
+      // often an order takes several levels of the book at once
       if (depth > 0 && random.below(2) === 0) {
         at += 1 + random.below(2_000);
         nanos = random.below(1000);
@@ -169,7 +169,7 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
     resting = order;
   };
 
-  /** As many fills as bring the run to its quota after this bar, in orders of up to `mostParts` fills. */
+  /** Makes the fills that bring the run to its quota after this bar, in orders of up to `mostParts` fills. */
   const fillQuota = (bar: Bar, index: number, micros: number, wanted: number): void => {
     let need = Math.floor((wanted * (index + 1)) / (barCount - 1)) - desk.trades;
     if (need <= 0) return;
@@ -257,7 +257,7 @@ export function crossoverStrategy(options: StrategyOptions): Strategy {
         const kind = random.below(16);
         if (kind === 0) rejectedOrder(bar, side, micros);
         else if (quota !== undefined) {
-          // with a quota, resting orders are out of the market's reach and end unfilled
+          // with a quota, resting orders are far from the market and are never filled
           if (kind < 3) limitOrder(bar, side, orderLots, micros, Math.floor(bar.close / 2));
         } else if (crossed || cancelled || random.below(3) === 0) {
           const lots = Math.max(1, Math.floor(orderLots / 2) + random.below(orderLots));

@@ -25,17 +25,17 @@ import {
 } from "./run-numbers.ts";
 import type { InstrumentPlan, RunPlan } from "./run-plan.ts";
 
-/** Increase it whenever the same arguments give other bytes; worlds of other versions are not used. */
+/** Increase this whenever the same arguments give different bytes; worlds of other versions are not used. */
 const renderVersion = 2;
 const worldFile = "world.json";
-/** Approximate rows in a run's tables for each bar of an instrument. */
+/** The approximate number of rows in a run's tables for each bar of an instrument. */
 const rowsPerBar = 10;
 const fillsPerBar = 50;
 const leastBars = 30;
 const dayMinutes = 1440;
-/** A half-rendered world is abandoned after a day. */
+/** A partly rendered world of this age is abandoned. */
 const abandonedMs = 86_400_000;
-/** 30,000.00: what generated prices walk around. */
+/** Generated prices move around 30,000.00. */
 const generatedTickDecimals = 2;
 const generatedAnchorTicks = 3_000_000;
 const initialCash = 1_000_000n;
@@ -54,7 +54,7 @@ export interface WorldRun extends Omit<RenderedRun, "tables"> {
 export interface World {
   readonly key: string;
   readonly folder: string;
-  /** By instance, then oldest first. */
+  /** Sorted by instance, then oldest first. */
   readonly runs: readonly WorldRun[];
   readonly instruments: readonly InstrumentPlan[];
   readonly strategy: string;
@@ -62,9 +62,9 @@ export interface World {
 
 /** Observes and stops the rendering of a world. */
 export interface RenderWatch {
-  /** Stops the rendering; nothing of it is kept. */
+  /** Stops the rendering. Nothing is kept. */
   readonly signal?: AbortSignal;
-  /** Called now and then with the current run, rows so far, and the share of the work done, above 0. */
+  /** Called from time to time with the current run, rows so far, and the share of the work done, above 0. */
   readonly onProgress?: (run: RunRef, rows: number, share: number) => void;
 }
 
@@ -74,8 +74,8 @@ interface WorldRecord {
 }
 
 /**
- * The world of these options, from the cache or rendered into it. Rendering happens aside and becomes visible by one
- * rename, so a killed one never counts; of two simultaneous ones the first wins and both use its bytes.
+ * The world of these options, from the cache or rendered into it. Rendering happens elsewhere and becomes visible by
+ * one rename, so an interrupted one never counts. Of two simultaneous ones the first wins, and both use its bytes.
  */
 export async function openWorld(options: SimulatorOptions, watch: RenderWatch = {}): Promise<World> {
   const symbol = options.symbol ?? (options.bars === undefined ? "BTC-PERP" : symbolOf(options.bars));
@@ -209,8 +209,8 @@ function runPlan(
 }
 
 /**
- * The plan of a run that begins at an instant of the clock, beyond those rendered with the world: at most a day long,
- * on bars made for it, or the file's, moved to the instant.
+ * The plan of a run that begins at an instant of the clock, in addition to those rendered with the world: at most a day
+ * long, on bars generated for it, or the file's bars moved to the instant.
  */
 export async function planOfBegunRun(
   options: SimulatorOptions,
@@ -297,13 +297,13 @@ async function hashOfFile(file: string): Promise<string> {
     throw new RunvaultError("invalid_argument", `cannot read bars: ${(thrown as Error).message}`, {
       cause: thrown,
       place: { file },
-      hint: "Name a CSV or CSV.gz file that this user may read.",
+      hint: "Name a CSV or CSV.gz file that the current user may read.",
     });
   }
   return hash.digest("hex");
 }
 
-/** The record of a world whose files are all complete; otherwise undefined, and it is rendered again. */
+/** The record of a world if all its files are complete; otherwise undefined, and it is rendered again. */
 async function readWorld(folder: string, key: string): Promise<WorldRecord | undefined> {
   let record: WorldRecord;
   try {
@@ -330,7 +330,7 @@ async function renameUnlessThere(aside: string, folder: string): Promise<void> {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (code !== "ENOTEMPTY" && code !== "EEXIST")
       throw RunvaultError.from(thrown, { place: { file: folder } });
-    // another process was first, or an incomplete world makes room for the new one
+    // another process was first, or an incomplete world is replaced by the new one
     const there = await readWorld(folder, basename(folder));
     if (there !== undefined) return;
     await rm(folder, { recursive: true, force: true });
@@ -359,7 +359,7 @@ function symbolOf(file: string): string {
     .replace(/[^A-Z0-9._-]/g, "-");
 }
 
-/** Where the lines and the index of a table lie. */
+/** The paths of a table's lines and index. */
 export function tableFiles(
   run: WorldRun,
   table: TableName,

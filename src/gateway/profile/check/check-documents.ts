@@ -22,7 +22,6 @@ import { pathText, shortText } from "./row-page.ts";
 import { scalarText } from "./sample.ts";
 import { isLikelyTime, likelyUnit } from "./times.ts";
 
-/** A run that a document names. */
 export interface SeenRun extends RunRef {
   /** Undefined if no document has its status. */
   readonly status: string | undefined;

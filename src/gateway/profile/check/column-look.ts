@@ -462,7 +462,6 @@ function timeFault(
   );
 }
 
-/** A unit in words. */
 export function unitText(unit: TimeUnit): string {
   return unit === "rfc3339" ? "RFC 3339" : unit;
 }

@@ -27,7 +27,6 @@ export function readJsonText(text: string, cut = false): JsonNode | undefined {
   }
 }
 
-/** The value at a path of names; undefined if there is none. */
 export function nodeAt(node: JsonNode | undefined, path: readonly string[]): JsonNode | undefined {
   let at = node;
   for (const name of path) {

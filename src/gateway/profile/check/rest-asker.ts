@@ -18,7 +18,6 @@ export class RestAsker implements Asker {
   readonly #base: string;
   readonly #signal: AbortSignal;
   #left: number;
-  /** Requests sent. */
   requests = 0;
 
   /** Sends at most `most` requests. */
@@ -29,7 +28,6 @@ export class RestAsker implements Asker {
     this.#left = most;
   }
 
-  /** The same with a separate limit. */
   ofTable(most: number): RestAsker {
     return new RestAsker(this.#session, this.#base, this.#signal, most);
   }
@@ -42,7 +40,6 @@ export class RestAsker implements Asker {
     return this.#session.unauthenticatedHint;
   }
 
-  /** The answer to a request of the profile. Throws if there is none, or with `NoMoreRequests`. */
   ask(request: RestRequest, asked: AskedFor, accept: string, place: ErrorPlace): Promise<Told> {
     const { instance, run, from, to, limit, filters, more } = asked;
     const { method, path, body } = restCall(
@@ -61,7 +58,6 @@ export class RestAsker implements Asker {
     return this.#send(method, this.#session.address.basePath + path, body, accept, place);
   }
 
-  /** The answer from an address that the gateway returned. Throws `refused` for another origin. */
   async follow(address: string, from: Told, accept: string, place: ErrorPlace): Promise<Told> {
     const { origin } = this.#session.address;
     const base = origin + from.request.replace(/^\w+ /, "");

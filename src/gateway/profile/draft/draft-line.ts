@@ -13,7 +13,6 @@ export function lineText({ key, value, why }: DraftLine): string {
   return `${key}: ${value}${why === "" ? "" : `  # ${visible(why)}`}`;
 }
 
-/** Lines below a key. */
 export function indented(lines: readonly string[], by = "  "): string[] {
   return lines.map((line) => `${by}${line}`);
 }

@@ -30,7 +30,6 @@ import { SampleAsker } from "./seen/sample-asker.ts";
 
 export interface DraftRequest {
   readonly gateway: GatewayOptions;
-  /** Name of the profile. */
   readonly name: string;
   /** Headers that are sent and that the draft names. */
   readonly headers: readonly ProfileSecret[];

@@ -82,13 +82,11 @@ export class RowKernel {
     return this.#whole > this.#at;
   }
 
-  /** Drops all text and lines. */
   reset(): void {
     this.#outEnd = this.#out;
     this.#at = this.#end = this.#whole = this.#textStart;
   }
 
-  /** Appends text. */
   take(piece: Uint8Array): void {
     if (this.#at > this.#textStart) {
       this.#bytes.copyWithin(this.#textStart, this.#at, this.#end);

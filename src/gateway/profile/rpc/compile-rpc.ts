@@ -82,7 +82,6 @@ function compileCodes(file: RpcFile, context: FaultContext): Record<string, Erro
   return codes;
 }
 
-/** What a request may name. */
 interface Names {
   readonly instance: boolean;
   readonly run: boolean;

@@ -21,11 +21,9 @@ export interface DraftedTable {
 
 export interface DraftParts {
   readonly name: string;
-  /** Headers that are sent. */
   readonly headers: readonly ProfileSecret[];
   /** The folder of the draft. */
   readonly folder: string;
-  /** Lines of `rest`. */
   readonly rest: readonly string[];
   /** Lines of `documents`; undefined if the gateway has them elsewhere. */
   readonly documents: readonly string[] | undefined;

@@ -30,7 +30,6 @@ import { dotted, requestNames, requestText } from "./request-names.ts";
 
 export interface RpcDraftRequest {
   readonly gateway: GatewayOptions;
-  /** Name of the profile. */
   readonly name: string;
   /** Headers that are sent and that the draft names. */
   readonly headers: readonly ProfileSecret[];
