@@ -12,7 +12,7 @@ export function profileFileKind(): FileKind {
   return {
     name: "a profile",
     schema: plain,
-    reference: "`runvault profile schema` prints what a profile may have.",
+    reference: "`runvault profile schema` shows what a profile may contain.",
     ownFault: (key, message, isCustom) => {
       if (message === secretHere) {
         return {

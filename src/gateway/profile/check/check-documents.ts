@@ -488,8 +488,8 @@ function missingIn(
     message: `${where} has no ${what} at ${pathText(path)}`,
     hint:
       near === undefined
-        ? `It is ${shortText(node.text, 200)}.`
-        : `Did you mean ${near}? It is ${shortText(node.text, 200)}.`,
+        ? `Received: ${shortText(node.text, 200)}`
+        : `Did you mean ${near}? Received: ${shortText(node.text, 200)}`,
   };
 }
 

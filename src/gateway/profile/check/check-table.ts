@@ -235,11 +235,12 @@ function tellNoRows(probe: TableProbe, { told, fault }: Page): void {
     return;
   }
   const hint = status === 401 ? asker.unauthenticatedHint : statusHint(status);
+  const beginning = shortText(text.trim().split("\n", 1)[0]!, 120);
   findings.push({
     kind: "no_answer",
     key: keyOf(probe, status === 404 || status === 405 ? "path" : "parameters"),
     message,
-    hint: `${hint} The answer begins with ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
+    hint: beginning === "" ? hint : `${hint} The answer begins with ${beginning}`,
   });
 }
 
