@@ -68,7 +68,7 @@ describe("runvault check", () => {
     expect(stdout).toContain(`${good}: ok\n`);
     expect(stdout.replaceAll(`${folder}/`, "").split("\n\n")[1]).toBe(`\
 bad.yaml:2:7: name must be 1 to 52 lower-case letters, digits and hyphens, with a letter or digit at both ends, not Bad
-  hint: Write it so, for example \`name: nightly\`.
+  hint: For example, write \`name: nightly\`.
 bad.yaml:3:1: gateway.url is missing
   hint: Add it, for example \`url: https://gateway.example.com/api/v1\`.
 bad.yaml: 2 errors

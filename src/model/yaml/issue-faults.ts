@@ -133,7 +133,7 @@ function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, kind: FileKind)
     return { place, key, text: null, message, hint: told ?? forExample(path, kind) };
   }
   if (node.value === null) {
-    const hint = `${forExample(path, kind, "Give it one")} Or remove the line.`;
+    const hint = `${forExample(path, kind, "Give it one, for example")} Or remove the line.`;
     return { place, key, text: null, message: `${where} has no value`, hint };
   }
   const own = kind.ownFault?.(key, issue.message, issue.code === "custom") ?? null;
@@ -160,9 +160,9 @@ function shownScalar({ written, isQuoted }: ScalarNode): string {
   return isQuoted && !shown.startsWith('"') ? `"${shown}"` : shown;
 }
 
-function forExample(path: KeyPath, { schema, reference }: FileKind, so = "Write it so"): string {
+function forExample(path: KeyPath, { schema, reference }: FileKind, so = "For example, write"): string {
   const example = exampleOf(path, schema);
-  return example === null ? reference : `${so}, for example \`${example}\`.`;
+  return example === null ? reference : `${so} \`${example}\`.`;
 }
 
 /** A key with an example value for a file, for a list item the whole list; null without an example. */
@@ -201,7 +201,7 @@ function valueHint(path: KeyPath, node: ScalarNode, kind: FileKind, near: string
   if (isHidden) {
     const isText = wants.has("string");
     return isText
-      ? `Correct the variable. ${forExample(path, kind, "Right would be")}`
+      ? `Correct the variable. ${forExample(path, kind, "A correct value is, for example,")}`
       : `A value from the environment is text: write it here, or give it with \`--set ${keyText(path)}=…\`.`;
   }
   const isNumberWanted = typeof node.value === "number" && (wants.has("integer") || wants.has("number"));
@@ -211,7 +211,7 @@ function valueHint(path: KeyPath, node: ScalarNode, kind: FileKind, near: string
     if (typeof node.value === "number" && unit !== undefined) {
       return `A number needs its unit: ${node.written}${unit}, for example.`;
     }
-    return `Put it in quotes if it is meant as it stands: ${JSON.stringify(node.written)}.`;
+    return `If it is meant as text, put it in quotes: ${JSON.stringify(node.written)}.`;
   }
   if (node.isQuoted && (wants.has("integer") || wants.has("number")) && /^\d/.test(node.written)) {
     return `Write ${shownText(node.written)} without quotes.`;
