@@ -18,7 +18,7 @@ export interface FarSides {
 }
 
 /**
- * Looks for rows within the run that lie far from the table's known ones, and returns bounds that cannot have any. A
+ * Looks for rows within the run that lie far from the table's known ones, and returns bounds with no others in them. A
  * gateway may silently move one bound towards the other: it then returns the known row, but not rows at the far end of
  * a long window. So windows longer than the rows of any answer have spanned are requested in pieces of that length.
  * Bounds far around a run, or none, may also mean something else (the last hours; all but the latest minutes): if
