@@ -28,7 +28,10 @@ describe("three nights of a gateway", () => {
 });
 
 // worlds of the trials in which a table was proven without rows that the command had been told of
-test.each([["replicas-random", 9, 681]] as const)("world %s, seed %s, path %s", async (kind, seed, path) => {
+test.each([
+  ["replicas-random", 9, 681],
+  ["caps", 9, 65],
+] as const)("world %s, seed %s, path %s", async (kind, seed, path) => {
   const nights = await runKind(kindPlanAt(kind, seed, path));
   const wrong = nights.flatMap(({ judged }) => judged).filter(({ outcome }) => faults.includes(outcome));
   expect(wrong).toEqual([]);

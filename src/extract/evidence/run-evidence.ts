@@ -74,6 +74,7 @@ export class RunEvidence {
     // the window is already known to begin or end with a row
     const isKnown = this.of(table).items.some(
       (item) =>
+        item.isOlder !== true &&
         item.version === this.version &&
         ((item.first === ends.first && item.firstKey === firstKey) ||
           (item.last === ends.last && item.lastKey === lastKey)),
