@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/fixtures/command/longest-first.ts";
 
 const rooms = [
   ...["model", "row", "duckdb", "gateway", "simulator", "archive", "serve"],
@@ -29,6 +30,7 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000, interval: 20 } },
     // two cores, and two more for those that wait
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     setupFiles: ["test/fixtures/trials/fixed-seed.ts"],
     globalSetup: ["test/fixtures/command/scratch.ts", "test/fixtures/command/requirement-count.ts"],
     tags: [{ name: "slow", description: "takes more than it should while one writes: not in test:fast" }],
