@@ -159,16 +159,16 @@ export async function gatewaySettings(
   const { username, password } = new URL(values.gateway);
   hideParts(session.scrubber, [username, password]);
   const { tokenFile } = values;
+  const { env } = session.terminal;
+  const tokenOption = tokenFile === env.RUNVAULT_TOKEN_FILE ? "RUNVAULT_TOKEN_FILE" : "--token-file";
   const fromFile =
-    tokenFile === undefined
-      ? undefined
-      : await readTokenFile("--token-file", tokenFile, secretReading(session));
+    tokenFile === undefined ? undefined : await readTokenFile(tokenOption, tokenFile, secretReading(session));
   const renewToken = async (file: string) => {
-    const renewed = await renewedToken("--token-file", file, secretReading(session));
+    const renewed = await renewedToken(tokenOption, file, secretReading(session));
     session.scrubber.add(renewed);
     return renewed;
   };
-  const token = fromFile ?? (session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
+  const token = fromFile ?? (env.RUNVAULT_TOKEN ?? "").trim();
   session.scrubber.add(token);
   const pem = async (flag: string, file: string | undefined) =>
     file === undefined ? undefined : await readOptionFile(flag, file);

@@ -13,7 +13,7 @@ interface Column {
  */
 export function fitColumns<T extends Column>(
   columns: readonly T[],
-  session: Session,
+  session: Pick<Session, "terminal" | "note">,
   wholeBy = "--wide",
 ): readonly T[] {
   const { columns: width } = session.terminal;

@@ -12,7 +12,7 @@ export const shortestName = 12;
 export function fitNames(
   names: readonly string[],
   tableWith: (names: readonly string[]) => string,
-  session: Session,
+  session: Pick<Session, "terminal" | "note">,
   wholeBy = "--wide",
 ): string {
   const whole = tableWith(names);

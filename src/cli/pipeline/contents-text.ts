@@ -73,6 +73,9 @@ export function instancesText({ instances }: ArchiveContents, session: Session):
   const column = (name: string, isRight: boolean, cellOf: (one: (typeof shown)[number]) => string) => ({
     ...{ name, isRight, cells: shown.map(cellOf) },
   });
+  const notes: string[] = [];
+  // below the table, which is not at the top here
+  const below = { terminal: session.terminal, note: (text: string) => notes.push(text) };
   const columns = fitColumns(
     [
       column("runs", true, ({ runs }) => grouped(runs)),
@@ -80,7 +83,7 @@ export function instancesText({ instances }: ArchiveContents, session: Session):
       column("size", true, ({ bytes }) => byteText(bytes)),
       column("newest commit (UTC)", false, ({ newestCommit }) => newestCommit.slice(0, 16).replace("T", " ")),
     ],
-    session,
+    below,
     "--json",
   );
   const table = fitNames(
@@ -91,15 +94,13 @@ export function instancesText({ instances }: ArchiveContents, session: Session):
         ids.map((id, index) => [id, ...columns.map(({ cells }) => cells[index]!)]),
         [false, ...columns.map(({ isRight }) => isRight)],
       ),
-    session,
+    below,
     "--json",
   );
   const all = grouped(instances.length);
-  const rest =
-    shown.length === instances.length
-      ? ""
-      : `the ${shown.length} of ${all} with the newest commits; --json lists all\n`;
-  return `\n${table}${rest}`;
+  if (shown.length < instances.length)
+    notes.push(`the ${shown.length} of ${all} with the newest commits; --json lists all`);
+  return `\n${table}${notes.map((text) => `${text}\n`).join("")}`;
 }
 
 function firstOf<T>(
