@@ -25,10 +25,6 @@ const gateways: Record<string, Omit<Nights, "on">> = {
     manners: { unversioned: true, ...month, longer: "cutDown" },
   },
   "keeps rows for eight days": { manners: { retentionDays: 8 } },
-  "keeps rows for eight days, counts none and has another port each night": {
-    manners: { literal: true, retentionDays: 8 },
-    moves: true,
-  },
 };
 
 // a night takes a second with two cores, and several times as long beside other work
