@@ -141,6 +141,9 @@ next:
       // what is on the command line comes ahead of the environment
       const ahead = await runInside(["init", world.url, "--out", "-"], { env: { RUNVAULT_GATEWAY: url } });
       expect(ahead.stdout).toContain(`\n  url: ${world.url}\n`);
+      const own = ["--archive", env.RUNVAULT_ARCHIVE];
+      const named = await runInside(["init", ...own, "--out", "-"], { env });
+      expect(named.stdout).toContain(`\narchive: ${env.RUNVAULT_ARCHIVE} # `);
       const flag = await runInside(["init", "--gateway", world.url, "--out", "-"]);
       expect(flag.stdout).toContain(`\n  url: ${world.url}\n`);
       expect(printed.stdout).toContain('\n  token: { file: "${RUNVAULT_TOKEN_FILE}" } # ');

@@ -52,7 +52,11 @@ Examples:
   run: init,
 });
 
-async function init(values: z.output<typeof schema>, session: Session): Promise<number> {
+async function init(
+  values: z.output<typeof schema>,
+  session: Session,
+  given: ReadonlySet<string>,
+): Promise<number> {
   const { writeDraft } = await import("../pipeline/write-draft.ts");
-  return await writeDraft(values, session);
+  return await writeDraft({ ...values, given }, session);
 }

@@ -13,7 +13,8 @@ export interface CommandBody<S extends z.ZodObject> {
   unused?(values: Readonly<Record<string, unknown>>): readonly string[];
   /** How to continue after an interruption, in one sentence. */
   readonly howToGoOn: string;
-  run(values: z.output<S>, session: Session): Promise<number>;
+  /** `given` names the options that the command line has itself, not the environment. */
+  run(values: z.output<S>, session: Session, given: ReadonlySet<string>): Promise<number>;
 }
 
 /** A command line of a command, checked. */
@@ -42,10 +43,12 @@ export function commandEntry<S extends z.ZodObject>(body: CommandBody<S>): Comma
     howToGoOn,
     check: (command) => {
       const values = checkedValues(body.schema.extend(globalSchema.shape).strict(), command, body.unused);
+      const names = command.options.map((option) => option.attributeName());
+      const given = new Set(names.filter((name) => command.getOptionValueSource(name) === "cli"));
       return {
         globals: globalSchema.parse(values),
         folders: foldersSchema.safeParse(values).data ?? null,
-        run: (session) => body.run(values as z.output<S>, session),
+        run: (session) => body.run(values as z.output<S>, session, given),
       };
     },
   };

@@ -43,7 +43,12 @@ export function showProgress(options: ProgressOptions): Progress {
   if (style === "off") return progressOf(state, () => {});
 
   if (style === "lines") {
-    const print = () => options.write(`${progressLine(state.course())}\n`);
+    let last = "";
+    const print = () => {
+      const line = progressLine(state.course());
+      if (line !== "" && line !== last) options.write(`${line}\n`);
+      last = line;
+    };
     const timer = setInterval(print, lineEveryMs);
     timer.unref();
     return progressOf(state, () => clearInterval(timer));

@@ -22,6 +22,8 @@ interface Values extends GatewayValues {
   readonly out?: string | undefined;
   readonly name?: string | undefined;
   readonly force: boolean;
+  /** Options that the command line has itself. */
+  readonly given: ReadonlySet<string>;
 }
 
 interface Address {
@@ -121,11 +123,13 @@ function settingsOf(
   values: Values & Address & { readonly file: string; readonly name: string },
   { terminal: { env } }: Session,
 ): DraftSettings {
-  const { file, name, address, isFromEnvironment } = values;
+  const { file, name, address, isFromEnvironment, given } = values;
   const folder = dirname(resolve(file));
   const variables: [string, string][] = [];
   const fromEnvironment = (variable: string, value: string, meaning: string) => {
-    if (env[variable] !== value) return null;
+    const option = variable.slice("RUNVAULT_".length).toLowerCase();
+    const isGiven = given.has(option.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()));
+    if (isGiven || env[variable] !== value) return null;
     variables.push([variable, meaning]);
     return yamlVariable(variable);
   };
