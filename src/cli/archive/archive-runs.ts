@@ -105,10 +105,17 @@ async function archiveAndTell(
 ): Promise<readonly RunRef[]> {
   const archiving = archiveRuns(chosen, job);
   let next = await archiving.next();
+  // a stop ends each run that is left: one error says so
+  let stopped: number | undefined;
   for (; !next.done; next = await archiving.next()) {
     const event = next.value;
     if (event.kind === "run") {
-      const report = reportOf(event.run, job, session);
+      const isStopped = event.run.error?.code === "interrupted";
+      const report =
+        isStopped && stopped !== undefined
+          ? { ...event.run, exit: stopped }
+          : reportOf(event.run, job, session);
+      if (isStopped) stopped = report.exit;
       statuses.push(report.exit);
       await telling.run(report);
     } else if (event.kind === "error") statuses.push(session.failure(event.error));
