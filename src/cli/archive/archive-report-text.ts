@@ -12,11 +12,12 @@ import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
 import { notedTable } from "../output/noted-table.ts";
 import type { Painter } from "../output/painter.ts";
+import { wrapLines } from "../output/wrap-lines.ts";
 import type { RunReport } from "./archive-report.ts";
 
 /** A run's report: one line if all is well and no tables are asked for; else its tables and what is wrong. */
 export function reportText(report: RunReport, form: ReportForm): string {
-  const { paint, withTables, nameColumns } = form;
+  const { paint, withTables, nameColumns, columns } = form;
   const { outcome } = report;
   const name = visible(formatRun(report));
   if (outcome === null) return `${name.padEnd(nameColumns)}  ${failureText(report, paint)}\n`;
@@ -24,13 +25,14 @@ export function reportText(report: RunReport, form: ReportForm): string {
   const told = warnings.map((text) => `  warning: ${visible(text)}\n`);
   if (report.exit === exit.done && !withTables) {
     const line = `${name.padEnd(nameColumns)}  ${paint(manifest.state.padEnd(8))}  ${howText(report, true)}\n`;
-    return [line, ...told, ...newsOf(report)].join("");
+    return wrapLines([line, ...told, ...newsOf(report)].join(""), columns);
   }
   const head = `${name}  ${paint(manifest.state)}  generation ${manifest.generation}\n`;
   const how = `  ${howText(report, false)}\n`;
-  return [head, how, tablesText(manifest, form), ...hintLines(manifest), ...told, ...asideLines(report)].join(
-    "",
-  );
+  const top = wrapLines([head, how, tablesText(manifest, form)].join(""), columns);
+  const rest = wrapLines([...told, ...asideLines(report)].join(""), columns);
+  // the terminal wraps hints: a command in them stays one line to copy
+  return [top, ...hintLines(manifest), rest].join("");
 }
 
 function failureText({ error }: RunReport, paint: Painter): string {

@@ -2,9 +2,13 @@ import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
 
+/** A narrow terminal shows these at least. */
+const fewestColumns = 3;
+
 /**
  * An indented table with names in the first cells and notes in the last. Notes are rare and long: without any their
- * column is left out, and if they do not fit the terminal they go below, with their names.
+ * column is left out, and if they do not fit the terminal they go below, with their names. The last columns are left out
+ * of a table that is too wide.
  */
 export function notedTable(
   columns: readonly string[],
@@ -18,9 +22,14 @@ export function notedTable(
     // the rule is as long as the longest line, and has no colours
     if (most === null || whole.split("\n")[1]!.length <= most) return whole;
   }
-  const cells = lines.map((line) => line.slice(0, columns.length));
+  const tableOf = (count: number): string => {
+    const cells = lines.map((line) => line.slice(0, count));
+    const table = indented(alignedTable(columns.slice(0, count), cells, right.slice(0, count), paint));
+    const fits = most === null || count === fewestColumns || table.split("\n")[1]!.length <= most;
+    return fits ? table : tableOf(count - 1);
+  };
   const notes = noted.map((line) => `  ${visible(`${line[0]}: ${line.at(-1)}`)}\n`);
-  return [indented(alignedTable(columns, cells, right, paint)), ...notes].join("");
+  return [tableOf(columns.length), ...notes].join("");
 }
 
 function indented(text: string): string {
