@@ -17,7 +17,7 @@ describe.skipIf(!requires("tmpfs"))("a disk that is full", () => {
       "96k",
       `exec ${command(world.archiveInto(join(disk, "archive")))}`,
     );
-    expectText(finished, { status: 7, code: "storage_full", says: [disk, "free", "nothing was fetched"] });
+    expectText(finished, { status: 7, code: "storage_full", says: [disk, "free", "Nothing was fetched"] });
   });
 
   it("is found by the plan as well, which exits with 7", async () => {
