@@ -27,7 +27,7 @@ export const rmCommand = commandEntry({
     command
       .description(
         "Removes runs: first their manifests, so that no reader sees half a run, then their files. Named runs are removed " +
-          "whatever their state; --older-than removes those that are COMPLETE and ended longer ago than AGE.",
+          "whatever their state; --older-than removes those that are COMPLETE and ended longer ago than AGE. A job that takes a run fetches it again.",
       )
       .argument(
         "[runs...]",
