@@ -42,7 +42,7 @@ export type Catalog = MessageInitShape<typeof ListResourcesResponseSchema>;
 export type ReadModel = MessageInitShape<typeof QueryResponseSchema>;
 export type Contract = MessageInitShape<typeof ResourceContractSchema>;
 
-/** What is delivered at once of one resource. */
+/** Values of one resource that are delivered together. */
 export interface LiveValue {
   readonly table: TableName;
   /** Canonical lines of the table, without line ends: one for EVENT, the whole value for SNAPSHOT and SAMPLED. */
@@ -109,7 +109,7 @@ export interface ControlPlane {
   log(instanceId: string, tail: number): Promise<readonly LogEntry[]>;
   /** The last lines and then new ones, until the signal; ends without an error. */
   followLog(instanceId: string, tail: number, signal: AbortSignal): Promise<AsyncIterable<LogEntry>>;
-  /** An instance out of reach has a status too. */
+  /** Also for an instance that is out of reach. */
   status(instanceId: string): Promise<RuntimeStatus>;
   /** Entries in the order of their keys. */
   catalog(instanceId: string): Promise<Catalog>;

@@ -65,7 +65,7 @@ export const errorCodes = {
   history_query_failed: { retry: "again", scope: "table", exit: exit.gateway },
   stream_cut: { retry: "again", scope: "table", exit: exit.gateway },
   not_a_gateway: { retry: "never", scope: "job", exit: exit.gateway },
-  // not retried: each answer would bring a little, and never end
+  // not retried: each attempt would bring a few rows, without end
   too_slow: { retry: "never", scope: "table", exit: exit.gateway },
 
   // refused requests: a retry would be refused, too
@@ -83,9 +83,9 @@ export const errorCodes = {
   state_conflict: { retry: "never", scope: "instance", exit: exit.refused },
   limit_exceeded: { retry: "never", scope: "table", exit: exit.refused },
 
-  // the answer does not match the request, or is not proven whole
+  // the answer does not match the request, or is not proven complete
   history_identity_conflict: { retry: "never", scope: "table", exit: exit.incomplete },
-  // every run gets the rows of all: the gateway ignores the profile's name for the run
+  // the gateway ignores the profile's name for the run, so it returns the rows of all runs
   not_filtered: { retry: "never", scope: "table", exit: exit.incomplete },
   malformed_row: { retry: "never", scope: "table", exit: exit.incomplete },
   duplicate_row: { retry: "never", scope: "table", exit: exit.incomplete },
@@ -147,7 +147,7 @@ export interface ErrorDetails {
   readonly hint?: string;
   /** How long the gateway asked us to wait. */
   readonly retryAfterMs?: number;
-  /** HTTP status, where one led here. */
+  /** HTTP status, if one led here. */
   readonly status?: number;
   /** The missing capability, as named in the gateway's Capabilities. */
   readonly capability?: string;

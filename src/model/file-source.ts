@@ -32,12 +32,12 @@ export interface WithheldFiles {
 }
 
 export interface FileList {
-  /** By table, instance, run and time. */
+  /** Ordered by table, instance, run and time. */
   readonly files: readonly ListedFile[];
   readonly withheld: readonly WithheldFiles[];
 }
 
-/** What there is of a table, over all runs. */
+/** Totals of a table over all runs. */
 export interface TableFiles {
   readonly table: TableName;
   readonly runs: number;
@@ -47,12 +47,12 @@ export interface TableFiles {
 }
 
 export interface FilesAsked {
-  /** Of this table alone. */
+  /** Only this table's files. */
   readonly table?: TableName | undefined;
   readonly instanceId?: string | undefined;
-  /** With `instanceId`. */
+  /** Only together with `instanceId`. */
   readonly runId?: string | undefined;
-  /** Instances that are listed at all. */
+  /** Whether an instance's files may be listed. */
   readonly mayAsk: (instanceId: string) => boolean;
 }
 
@@ -64,7 +64,7 @@ export interface OpenFile extends AsyncDisposable {
   read(from: number, to: number): AsyncGenerator<Uint8Array>;
 }
 
-/** What is proven, as files of Parquet. */
+/** Proven rows as Parquet files. */
 export interface FileSource {
   /**
    * The files of one committed state of each run. For a named run, throws like a request for its rows; throws

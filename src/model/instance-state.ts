@@ -12,7 +12,7 @@ export interface InstanceFacts {
   readonly runtimeState: RuntimeState;
   /** Runtime status, resources and queries answer. */
   readonly runtimeAnswers: boolean;
-  /** Subscriptions are taken. */
+  /** Subscriptions are accepted. */
   readonly takesSubscriptions: boolean;
   /** Empty when no run is known. */
   readonly currentRunId: string;

@@ -3,10 +3,10 @@ import { chmod, lstat, mkdir, open, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { RunvaultError } from "./error.ts";
 
-/** Of a folder that nobody but its owner sees. */
+/** Mode of a folder that only its owner can see. */
 export const privateFolder = 0o700;
 
-/** Of a file that nobody but its owner reads. */
+/** Mode of a file that only its owner can read. */
 export const privateFile = 0o600;
 
 /**
@@ -64,7 +64,7 @@ function notAFolder(path: string, cause?: unknown): RunvaultError {
   return new RunvaultError("invalid_argument", "this is not a folder", {
     cause,
     place: { file: path },
-    hint: "Name another folder: this is a file, or a link that leads nowhere.",
+    hint: "Name another folder: this is a file or a broken link.",
   });
 }
 

@@ -5,7 +5,7 @@ import type { Stats } from "node:fs";
  * process that is not root, for example in Kubernetes.
  */
 export function otherReaders(stats: Stats): string | null {
-  // these bits mean nothing there; a pipe has no other reader anyway
+  // on Windows these bits mean nothing; a pipe has no other reader anyway
   if (process.platform === "win32" || !stats.isFile()) return null;
   if ((stats.mode & 0o004) !== 0) return "every user";
   const isFromRoot = stats.uid === 0 && process.getuid?.() !== 0;

@@ -19,7 +19,7 @@ interface Limits {
   readonly levels: number;
   /** Objects and lists in all: an empty one of two bytes takes a hundred in memory. */
   readonly containers: number;
-  /** Names in one object: with so many, each takes some hundred bytes. */
+  /** Names in one object: with so many, each takes about a hundred bytes. */
   readonly names: number;
 }
 

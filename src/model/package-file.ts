@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 
 /**
- * The address of a file of the installed package, wherever in it this code runs. Works on any Node that knows modules.
+ * The URL of a file of the installed package, wherever in the package this code runs. Works on any Node with modules.
  * Throws outside of a package.
  */
 export function packageFile(path: string): URL {

@@ -23,7 +23,7 @@ export interface RouteTraits {
   };
   /** The gateway's order of rows; the source returns them ascending unless this is `none`. */
   readonly order: "ascending" | "descending" | "none";
-  /** Filters that can be asked for. */
+  /** Filters that requests can use. */
   readonly filters: readonly FilterName[];
   /** Whether a limit of rows can be requested. */
   readonly takesLimit: boolean;
@@ -31,7 +31,7 @@ export interface RouteTraits {
   readonly notes: readonly string[];
 }
 
-/** A route as the contract has it. */
+/** The traits of a route that follows the contract. */
 export const usualTraits: RouteTraits = {
   map: undefined,
   namesRun: true,

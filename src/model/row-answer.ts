@@ -6,7 +6,7 @@ export const rowForms = {
 } as const;
 export type RowForm = keyof typeof rowForms;
 
-/** What a reader of rows can take. */
+/** What a reader of rows accepts. */
 export interface AcceptedRows {
   /** Best first; `ndjson` is always among them. */
   readonly forms: readonly RowForm[];

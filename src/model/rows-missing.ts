@@ -5,7 +5,7 @@ export function rowsMissing(announced: bigint, came: number, place: ErrorPlace):
   return new RunvaultError("rows_missing", `the gateway announced ${announced} rows, but sent ${came}`, {
     place,
     hint:
-      "Run the same command again; if it stays so, ask the gateway's operator which rows its pages leave out. " +
-      "If the total counts other rows than those asked for, take it out of the profile's pages.",
+      "Run the same command again; if it happens again, ask the gateway's operator which rows its pages leave out. " +
+      "If the total counts more than the requested rows, remove it from the profile's pages.",
   });
 }

@@ -50,7 +50,7 @@ export function parseInstance(text: string): string {
 
 const exactIdHint = "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.";
 
-/** A run as one names it to have it fetched: by ids that a gateway can be asked for, or as INSTANCE/latest. */
+/** Parses the name of a run to fetch: ids that can be requested from a gateway, or INSTANCE/latest. */
 export function parseWantedRun(text: string): RunRef {
   const run = parseRun(text);
   if (!isLatest(run)) return askable(run);
@@ -58,7 +58,7 @@ export function parseWantedRun(text: string): RunRef {
   return run;
 }
 
-/** The same ids, to be asked for at a gateway. Throws `invalid_argument` where no gateway can be asked for one. */
+/** Returns the ids if they can be requested from a gateway; otherwise throws `invalid_argument`. */
 export function askable<T extends { readonly instanceId: string; readonly runId?: string }>(named: T): T {
   for (const id of [named.instanceId, named.runId ?? ""]) {
     const fault = idFault(id);
@@ -66,12 +66,12 @@ export function askable<T extends { readonly instanceId: string; readonly runId?
     throw new RunvaultError("invalid_argument", `the id ${shownId(id)} ${fault}`, { hint: exactIdHint });
   }
   if (isLatest(named)) {
-    throw new RunvaultError("invalid_argument", "`latest` cannot be asked for here", { hint: exactIdHint });
+    throw new RunvaultError("invalid_argument", "`latest` cannot be used here", { hint: exactIdHint });
   }
   return named;
 }
 
-/** INSTANCE/RUN as `parseRun` reads it back. */
+/** INSTANCE/RUN in the form that `parseRun` reads. */
 export function formatRun({ instanceId, runId }: RunRef): string {
   return `${instanceId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${runId}`;
 }

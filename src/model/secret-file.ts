@@ -43,7 +43,7 @@ export async function readSecretFile(
   }
 }
 
-/** The token in such a file. Throws `invalid_argument` if there is none, or what no header can carry. */
+/** The token in such a file. Throws `invalid_argument` if there is none, or no header can carry it. */
 export async function readTokenFile(what: string, file: string, reading: SecretReading): Promise<string> {
   const token = (await readSecretFile(what, file, reading)).toString("utf8").trim();
   const fault = tokenFault(token);
@@ -52,7 +52,7 @@ export async function readTokenFile(what: string, file: string, reading: SecretR
   throw new RunvaultError("invalid_argument", message, {
     place: { file },
     hint:
-      token === "" ? "Write the token into the file." : "Write the token alone into the file, in one line.",
+      token === "" ? "Write the token into the file." : "Write only the token into the file, on one line.",
   });
 }
 

@@ -18,16 +18,16 @@ export interface InstanceEntry {
   readonly latestBeside?: string | undefined;
 }
 
-/** A list as it was had. */
+/** A list, and what it may lack. */
 export interface Listed<T> extends ReadonlyArray<T> {
   /** What the source says about entries that it could not list; absent if it says nothing. */
   readonly rest?: ListRest | undefined;
 }
 
 export interface ListRest {
-  /** What says so, in words. */
+  /** How this is known, in words. */
   readonly text: string;
-  /** Entries that the whole list has at least. */
+  /** Least number of entries of the complete list. */
   readonly least: number;
 }
 
@@ -98,7 +98,7 @@ export interface StorageFacts extends ReadonlyMap<TableName, TableFacts> {
   readonly text?: Uint8Array | undefined;
 }
 
-/** A run as its rows are asked for. */
+/** A run whose rows are requested. */
 export interface AskedRun extends RunRef {
   /**
    * True if everything says that no more rows of the run will come. A source with pages that shift when rows arrive
@@ -109,9 +109,9 @@ export interface AskedRun extends RunRef {
 
 /** Size and speed of one answer's body on the wire. */
 export interface WireBody {
-  /** Compressed, where it came so. */
+  /** Before decompression. */
   readonly bytes: number;
-  /** From its first byte to its last, without time in which the reader held it back. */
+  /** Time from its first byte to its last, without pauses by the reader. */
   readonly ms: number;
 }
 
@@ -126,9 +126,9 @@ export interface RowRequest extends AskedRun, TimeBounds {
    * with the rows received, after any answer that ended with fewer. Default: such an answer throws `rows_missing`.
    */
   readonly onTotal?: ((total: bigint, came?: number) => void) | undefined;
-  /** Most rows of one page, of `pagedRows` over a wire. */
+  /** Most rows of one page, for `pagedRows` over a network. */
   readonly pageRows?: number | undefined;
-  /** Called for each complete body, by a source that reads rows from a wire. */
+  /** Called for each complete body, by a source that reads rows from a network. */
   readonly onBody?: ((body: WireBody) => void) | undefined;
 }
 
@@ -180,7 +180,7 @@ export interface HistorySource extends AsyncDisposable {
    */
   rows(request: RowRequest): AsyncIterable<Uint8Array>;
   /**
-   * The same rows page by page, beyond any cap on one answer: slower, for when `rows` comes short. Absent, or throws
+   * The same rows page by page, beyond any cap on one answer: slower, for when `rows` returns too few. Absent, or throws
    * `route_not_found`, if the source has no pages, or no cap.
    */
   pagedRows?(request: RowRequest): AsyncIterable<Uint8Array>;

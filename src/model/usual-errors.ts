@@ -5,12 +5,12 @@ import type { RunRef } from "./source.ts";
 /** An `instance_not_found` error says who was asked and how to list what it has. */
 const askedFor = {
   gateway: { who: "the gateway", hint: usualHints.instance_not_found! },
-  // answers in the gateway's place, and in its words
+  // serves in place of the gateway, so it uses the same words
   archive: { who: "the gateway", hint: usualHints.not_archived! },
   control: { who: "this server", hint: "GET /instances lists the instances." },
 };
 
-/** An instance that is not there. */
+/** The error for an unknown instance. */
 export function instanceNotFound(
   instanceId: string,
   asked: keyof typeof askedFor = "gateway",
@@ -22,7 +22,7 @@ export function instanceNotFound(
   });
 }
 
-/** A missing run of an instance or, without a run id, the lack of any; `known` are those it has, oldest first. */
+/** The error for an unknown run or, without a run id, for no runs; `known` are the instance's, oldest first. */
 export function runNotFound({ instanceId, runId }: RunRef, known?: readonly string[]): RunvaultError {
   const which = runId === "" ? "no runs" : `no run ${JSON.stringify(runId)}`;
   const latest = known?.slice(-5).join(", ");
@@ -33,7 +33,7 @@ export function runNotFound({ instanceId, runId }: RunRef, known?: readonly stri
   });
 }
 
-/** A requested run that is not in the archive; `message` for several archives, or for more than the run. */
+/** The error for a run that is not in the archive; `message` for several archives, or for more than the run. */
 export function notArchived(
   { instanceId, runId }: RunRef,
   message = `the archive has no run ${JSON.stringify(runId)} of instance ${JSON.stringify(instanceId)}`,
@@ -41,7 +41,7 @@ export function notArchived(
   return new RunvaultError("not_archived", message, { place: { instance: instanceId, run: runId } });
 }
 
-/** A requested instance without runs in the archive. */
+/** The error for an instance without runs in the archive. */
 export function instanceNotArchived(instanceId: string): RunvaultError {
   return new RunvaultError(
     "not_archived",
@@ -52,7 +52,7 @@ export function instanceNotArchived(instanceId: string): RunvaultError {
   );
 }
 
-/** A filter that does not apply to a table. */
+/** The error for a filter that does not apply to a table. */
 export function filterRefused(name: FilterName, table: Table): RunvaultError {
   return new RunvaultError("invalid_argument", `the filter ${name} does not apply to ${table.name}`, {
     place: { table: table.name },
@@ -60,7 +60,7 @@ export function filterRefused(name: FilterName, table: Table): RunvaultError {
   });
 }
 
-/** A request whose sender takes it back. */
+/** The error for a request that its sender cancelled. */
 export function requestCancelled(reason: unknown): RunvaultError {
   return new RunvaultError("interrupted", "the request was cancelled", { cause: reason });
 }

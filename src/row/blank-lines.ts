@@ -19,7 +19,7 @@ export function refuseEndlessBlanks(blankLines: number, rows: number, place: Err
     `an answer has more than ${mostBlankLines} blank lines besides its ${countText(rows, "row")}`,
     {
       place,
-      hint: "The gateway, or a proxy in front of it, sends blank lines without end: look at what it answers.",
+      hint: "The gateway, or a proxy in front of it, sends endless blank lines: look at its answers.",
     },
   );
 }

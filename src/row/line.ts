@@ -1,7 +1,7 @@
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { Column, Table } from "../model/profile/table.ts";
 
-/** Longest line a row may be. */
+/** Longest line of a row. */
 export const longestLineBytes = 16 * 1024 * 1024;
 
 /** The error for a line that is too long, whether or not it is known to be a row. */

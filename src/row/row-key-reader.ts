@@ -18,7 +18,7 @@ export class RowKeyReader {
   /** ts_event of the line read last, as an `Instant` has it. */
   tsHigh = 0;
   tsLow = 0;
-  /** Its seq: what is above 10^15, and the rest. */
+  /** Its seq: the multiple of 10^15, and the rest. */
   seqHigh = 0;
   seqLow = 0;
   /** Where the value of seq begins, from the line's start, in a row whose seq is numbered here. */
@@ -40,7 +40,7 @@ export class RowKeyReader {
     this.seqAt = this.#prefix.length;
   }
 
-  /** Lines are in this buffer from now on. */
+  /** Reads lines in this buffer from now on. */
   use(buffer: Buffer): void {
     this.#buffer = buffer;
     this.#view = viewOf(buffer);
@@ -118,7 +118,7 @@ export class RowKeyReader {
         "history_identity_conflict",
         `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${this.#buffer.toString("utf8", start, end)}`)}`,
         {
-          hint: "Report it to the gateway's operator: it answered with another run's rows. No rows of this table were taken.",
+          hint: "Report it to the gateway's operator: it answered with another run's rows. No rows of this table were stored.",
         },
       );
     }
@@ -164,7 +164,7 @@ function wordsOf(text: string): Words {
   const bytes = Buffer.from(text);
   const { length } = bytes;
   const words = new Int32Array(Math.ceil(length / 4));
-  // the last word overlaps the one before it where the length is no multiple of four
+  // the last word overlaps the one before if the length is not a multiple of four
   for (let i = 0; i < words.length; i++) words[i] = bytes.readInt32LE(Math.min(i * 4, length - 4));
   return { words, length };
 }

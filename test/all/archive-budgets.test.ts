@@ -71,7 +71,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     const { status, stdout } = await driver.start({ RUNVAULT_MIN_RATE: "1KB" }, window).finished;
     await slow.quiet();
     expect(stdout).toMatch(
-      /fills +INCOMPLETE .*rows came at \d+ B a second over 1 s of waiting, slower than the 1\.0 kB a second of/,
+      /fills +INCOMPLETE .*rows arrived at \d+ B a second over 1 s of waiting, below the 1\.0 kB a second of/,
     );
     expect(stdout).toMatch(/orders +COMPLETE/);
     expect(status).toBe(3);

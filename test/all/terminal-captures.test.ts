@@ -95,7 +95,7 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
     ),
     ...wrappedAt(
       columns,
-      "  hint for fills: Run the same command again; if it stays so, ask the gateway's operator which is right.",
+      "  hint for fills: Run the same command again; if it happens again, ask the gateway's operator which is right.",
     ),
   ];
 

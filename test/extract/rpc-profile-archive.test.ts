@@ -103,7 +103,7 @@ test.each(someOf(Object.entries(lasting), 2))("%s: no table is complete", async 
 test("messages in a compression that nobody asked for are refused by its name", async () => {
   const { found, status, stderr } = await outcome({ encoding: "deflate" });
   expect([found, status]).toEqual(["nothing", 9]);
-  expect(stderr).toMatch(/compressed a message by deflate, not gzip/);
+  expect(stderr).toMatch(/compressed a message with deflate instead of gzip/);
 });
 
 test("answers that end inside a timestamp are completed by the filter, and with it ignored by nothing", async () => {

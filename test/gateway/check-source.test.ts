@@ -56,7 +56,7 @@ const broken: readonly [what: string, source: () => HistorySource, told: RegExp]
       source.rows = (request) => rows({ ...request, to: undefined });
       return source;
     },
-    /rows of fills from .* to 30: 7 rows came/,
+    /rows of fills from .* to 30: returned 7 rows/,
   ],
   [
     "a limit ignored",
@@ -66,7 +66,7 @@ const broken: readonly [what: string, source: () => HistorySource, told: RegExp]
       source.rows = (request) => rows({ ...request, limit: undefined });
       return source;
     },
-    /rows of fills up to 1: 7 rows came/,
+    /rows of fills up to 1: returned 7 rows/,
   ],
   [
     "a filter ignored",
@@ -76,9 +76,9 @@ const broken: readonly [what: string, source: () => HistorySource, told: RegExp]
       source.rows = (request) => rows({ ...request, filters: {} });
       return source;
     },
-    /rows of fills with symbol A: 7 rows came that are not the 4/,
+    /rows of fills with symbol A: returned 7 rows, not the 4/,
   ],
-  ["rows out of order", () => faulty((_, lines) => lines.toReversed()), /rows of fills: line 2 comes before/],
+  ["rows out of order", () => faulty((_, lines) => lines.toReversed()), /rows of fills: line 2 sorts before/],
   [
     "a row twice",
     () => faulty((_, lines) => [...lines.slice(0, 1), ...lines]),
@@ -93,7 +93,7 @@ const broken: readonly [what: string, source: () => HistorySource, told: RegExp]
   [
     "a number that is none",
     () => faulty((_, lines) => lines.map((line) => line.replace('"seq":"1"', '"seq":1'))),
-    /line 1 is no row of the table/,
+    /line 1 is not a row of the table/,
   ],
   [
     "any run answered",

@@ -205,7 +205,7 @@ test.each(Object.entries(totalled))(
         continue;
       }
       expect(came).toMatchObject({ lines: rows, error: undefined });
-      expect(notices).toEqual(["fills has more rows than its pages announce: their total is not believed"]);
+      expect(notices).toEqual(["fills has more rows than its pages announce: their total is ignored"]);
     }
     await using none = await serveJson((_, query) => {
       const { body } = pageOf(by, query);

@@ -51,7 +51,7 @@ test("rows that come slower than the least rate end with what came, and are not 
   const { bytes, error } = await read(gateway);
   expect(error).toMatchObject({ code: "too_slow", exit: 3, scope: "table" });
   expect(error!.message).toMatch(
-    /^rows came at \d+ B a second over .* slower than the 1\.0 kB a second of --min-rate$/,
+    /^rows arrived at \d+ B a second over .* below the 1\.0 kB a second of --min-rate$/,
   );
   expect(bytes).toBeGreaterThan(0);
   expect(server.requests).toHaveLength(1);

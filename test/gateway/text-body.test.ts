@@ -44,9 +44,9 @@ test.each([
     "compressed twice",
     gzipSync(gzipSync(line)),
     "gzip",
-    "1f 8b: it is gzip still, once its Content-Encoding (gzip)",
+    "1f 8b: it is still gzip after its Content-Encoding (gzip)",
   ],
-  ["gzip that nothing says", gzipSync(line), undefined, "1f 8b: it is gzip, but has no Content-Encoding"],
+  ["gzip that nothing says", gzipSync(line), undefined, "1f 8b: it is gzip, but no Content-Encoding"],
   ["zstd that nothing says", zstdCompressSync(line), undefined, "28 b5 2f fd: it is zstd"],
   ["UTF-16 with its mark", Buffer.from(`\ufeff${line}`, "utf16le"), undefined, "ff fe: it is UTF-16"],
   ["UTF-16 without one", Buffer.from(line, "utf16le"), undefined, "7b 00: it is UTF-16"],
@@ -74,7 +74,7 @@ test("an answer that says it is compressed twice is refused at once, with what t
   asked = 0;
   await expect(ask("rows")).rejects.toMatchObject({
     code: "not_a_gateway",
-    hint: expect.stringContaining("compress answers once"),
+    hint: expect.stringContaining("compress answers only once"),
   });
   expect(asked).toBe(1);
 });

@@ -161,8 +161,8 @@ metrics: { textfile: run.prom }
   test("cannot be something that never ends, nor something that is no file", async () => {
     const told = await readJobFiles([folder, "/dev/zero", join(folder, "none.yaml")], { env: {} });
     expect(told.files.map(({ faults }) => faults[0]?.message)).toEqual([
-      "the file is no regular file",
-      "the file is no regular file",
+      "the file is not a regular file",
+      "the file is not a regular file",
       "the file does not exist",
     ]);
   });

@@ -103,11 +103,11 @@ test.each<[string, number[]]>([
   expect(() => linesOf([Uint8Array.from(bytes)])).toThrow(expect.objectContaining({ code: "malformed_row" }));
 });
 
-test("a map and a message that holds itself are told by name", () => {
+test("a map and a message that contains itself are reported by name", () => {
   expect(planMessage(registry.getMessage("corvid.tape.v1.Oddity")!)).toEqual({
     unreadable: [
       { path: "labels", what: "a map" },
-      { path: "inner", what: "a message that holds itself" },
+      { path: "inner", what: "a message that contains itself" },
     ],
   });
 });

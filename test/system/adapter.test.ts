@@ -101,7 +101,7 @@ test("the example of an adapter archives its gateway whole, from the command lin
 });
 
 const wrong: readonly (readonly [text: string, told: RegExp])[] = [
-  ["export const fjord = 1;", /has no default export that is a function/],
+  ["export const fjord = 1;", /default export is not a function/],
   ["export default () => ({ label: 'x' });", /it lacks instances, runs, facts, document, rows/],
   ["export default () => { throw new Error('no secret'); };", /did not open: no secret/],
   ["export default (;", /cannot be loaded/],

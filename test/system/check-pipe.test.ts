@@ -15,7 +15,7 @@ ifFifo("a job file that is a pipe is refused at once, whether somebody writes to
     execFileSync("mkfifo", [pipe]);
     expect(await start(["check", pipe]).finished).toEqual({
       status: 2,
-      stdout: `${pipe}: the file is no regular file\n  hint: Name a job file that this user can read.\n${pipe}: 1 error\n`,
+      stdout: `${pipe}: the file is not a regular file\n  hint: Name a job file that this user can read.\n${pipe}: 1 error\n`,
       stderr: "",
     });
   } finally {

@@ -453,7 +453,7 @@ export class TableArchiver {
     const message = `the gateway ${what} ${countText(seen.rows, "row")}${where} ${when}, but ${here.rows}${here.rows >= seen.rows ? " others" : ""} are here`;
     const isStill = (latest ?? 0) > here.rows || (total ?? 0) > this.#comparedRows();
     return new RunvaultError(isStill ? "incomplete" : "unverified", message, {
-      hint: "The gateway's answers contradict each other, as nodes with different rows do. Run the same command again; if it stays so, ask the gateway's operator.",
+      hint: "The gateway's answers contradict each other, as nodes with different rows do. Run the same command again; if it happens again, ask the gateway's operator.",
     });
   }
 
@@ -1087,7 +1087,7 @@ export class TableArchiver {
       this.error ??= new RunvaultError(
         "unverified",
         `the gateway says that it has no such table, but it reported or sent ${countText(rowsSeen, "row")} of it`,
-        { hint: "Run the same command again; if it stays so, ask the gateway's operator." },
+        { hint: "Run the same command again; if it happens again, ask the gateway's operator." },
       );
     }
     const grain = held.grain ?? this.#former?.grain ?? "all";
@@ -1644,7 +1644,7 @@ export class TableArchiver {
     this.error = new RunvaultError(
       "unverified",
       `the row hash here is ${hash?.rows}:${hash?.hash}, but the gateway's is ${given.hash.rows}:${given.hash.hash}`,
-      { hint: "Run the same command again; if it stays so, ask the gateway's operator which is right." },
+      { hint: "Run the same command again; if it happens again, ask the gateway's operator which is right." },
     );
     return "none";
   }
@@ -1707,7 +1707,8 @@ export class TableArchiver {
   #dissent(facts: StorageFacts, rows: number): RunvaultError | null {
     const own = facts.get(this.table.name);
     if (own === undefined) return null;
-    const hint = "Run the same command again; if it stays so, ask the gateway's operator which is right.";
+    const hint =
+      "Run the same command again; if it happens again, ask the gateway's operator which is right.";
     const differing =
       this.#disagreeing.find((window) => window.rows < window.counted) ?? this.#disagreeing[0];
     if (differing !== undefined) {
@@ -1768,7 +1769,7 @@ export class TableArchiver {
   async #disagreement(): Promise<RunvaultError | null> {
     const { fullScan, segments, quarantine } = this.#context.journal.held.of(this.table.name);
     const hint =
-      "Run the same command again; if it stays so, ask the gateway's operator why rows differ from one request to the next.";
+      "Run the same command again; if it happens again, ask the gateway's operator why rows differ from one request to the next.";
     const rows = this.#comparedRows();
     if (fullScan === null || fullScan.rows !== rows) {
       const message = `two passes over the table brought ${fullScan?.rows ?? 0} and ${rows} rows`;

@@ -18,7 +18,7 @@ const mostRows = 100_000;
 /**
  * Checks a source against all promises of HistorySource, using one of its finished runs: the run is listed, inexact ids
  * are refused, another run has no rows. Rows are canonical lines of the run in key order, the same in each answer,
- * whether requested whole, within bounds, up to a limit or by a filter; facts count them. Returns every fault found.
+ * whether requested whole, within bounds, up to a limit or by a filter; facts give their number. Returns all faults.
  * Throws what the source throws.
  */
 export async function checkSource(source: HistorySource, run: RunRef): Promise<readonly SourceFault[]> {
@@ -78,19 +78,19 @@ async function checkRows(
   for (const [at, line] of all.entries()) {
     const numbered = isDerived ? line.replace('"seq":""', '"seq":"0"') : line;
     const canonical = normalizedLine(table, numbered);
-    if (canonical === null) return fails(`line ${at + 1} is no row of the table: ${line.slice(0, 200)}`);
+    if (canonical === null) return fails(`line ${at + 1} is not a row of the table: ${line.slice(0, 200)}`);
     const row = fieldsOf(canonical);
     if (row.run_id !== run.runId || row.instance_id !== run.instanceId) {
       return fails(`line ${at + 1} is a row of ${row.instance_id}/${row.run_id}`);
     }
     const key = [BigInt(row.ts_event!), isDerived ? BigInt(at) : BigInt(row.seq!)] as const;
     if (before !== undefined && !(before[0] < key[0] || (before[0] === key[0] && before[1] < key[1]))) {
-      return fails(`line ${at + 1} comes before the line ahead of it by (ts_event, seq)`);
+      return fails(`line ${at + 1} sorts before the line above it by (ts_event, seq)`);
     }
     before = key;
   }
   if (!isSame(await linesOf(source, { ...run, table: table.name }), all, isDerived)) {
-    return fails("asked for again, other rows came");
+    return fails("a second request returned other rows");
   }
   return true;
   function fails(message: string): false {
@@ -119,14 +119,14 @@ async function checkAsks(
     try {
       const lines = await linesOf(source, { ...ofRun, ...request, table: table.name });
       if (!isSame(lines, wanted, isDerived))
-        tell(asked, `${lines.length} rows came that are not the ${wanted.length} wanted`);
+        tell(asked, `returned ${lines.length} rows, not the ${wanted.length} expected`);
     } catch (error) {
       const isNobody = ofRun !== run && ["run_not_found", "instance_not_found"].includes(codeOf(error));
       if (!isNobody) tell(asked, RunvaultError.from(error).message);
     }
   };
   const nobody = { instanceId: run.instanceId, runId: `${run.runId}-of-nobody` };
-  await compare(`of the run ${nobody.runId}, which is not there`, {}, [], nobody);
+  await compare(`of the run ${nobody.runId}, which does not exist`, {}, [], nobody);
   if (all.length === 0) return;
   const rows = all.map(fieldsOf);
   const times = rows.map(({ ts_event }) => BigInt(ts_event!));
@@ -156,7 +156,7 @@ async function checkAsks(
   }
 }
 
-/** Whether the same lines came, in the same order or, if nothing orders rows of one time, equally often. */
+/** Whether the same lines came in the same order; if nothing orders rows of one time, whether each came as often. */
 function isSame(lines: readonly string[], wanted: readonly string[], anyOrder: boolean): boolean {
   if (lines.length !== wanted.length) return false;
   const [a, b] = anyOrder ? [lines.toSorted(), wanted.toSorted()] : [lines, wanted];

@@ -32,7 +32,7 @@ const tableFacts = z.looseObject({
 
 /**
  * Wraps a source from an adapter as a gateway. Requests and answers are checked like a gateway's, and everything it
- * throws becomes a RunvaultError. Rows are checked where all rows are, after the source. Throws `not_a_gateway` for an
+ * throws becomes a RunvaultError. Rows are checked later, like any gateway's. Throws `not_a_gateway` for an
  * answer that does not fit the interface HistorySource.
  */
 export function guardedSource(source: HistorySource, file: string): Gateway {
@@ -76,7 +76,7 @@ export function guardedSource(source: HistorySource, file: string): Gateway {
         if (!(chunk instanceof Uint8Array)) {
           throw new RunvaultError(
             "not_a_gateway",
-            "rows() of the adapter gave something other than a Uint8Array",
+            "rows() of the adapter yielded something other than a Uint8Array",
             {
               place,
             },

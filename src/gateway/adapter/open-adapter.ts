@@ -25,7 +25,7 @@ export async function openAdapter(file: string, options: GatewayOptions): Promis
   if (options.profile !== undefined) {
     throw new RunvaultError("invalid_argument", "a gateway has either an adapter or a profile, not both", {
       place: { file },
-      hint: "Leave one of them out; RUNVAULT_PROFILE may name the profile.",
+      hint: "Remove one of them; the profile may come from RUNVAULT_PROFILE.",
     });
   }
   const path = await realpath(resolve(file)).catch((error: unknown) => {
@@ -41,7 +41,7 @@ export async function openAdapter(file: string, options: GatewayOptions): Promis
     });
   }
   if (typeof module.default !== "function") {
-    throw new RunvaultError("invalid_argument", "the adapter has no default export that is a function", {
+    throw new RunvaultError("invalid_argument", "the adapter's default export is not a function", {
       ...{ place, hint },
     });
   }

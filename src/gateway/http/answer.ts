@@ -78,8 +78,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
   }
 
   /**
-   * From the first byte to the last, without time in which the reader held it back; undefined until the body is
-   * complete.
+   * Time from the first byte to the last, without pauses by the reader; undefined until the body is complete.
    */
   get arrivalMs(): number | undefined {
     return this.#arrivalMs;

@@ -75,7 +75,7 @@ function decodeError(thrown: unknown, coding: Coding, bytes: number, place: Erro
     return new RunvaultError("malformed_row", `the ${coding} body cannot be decompressed (${code})`, {
       cause: thrown,
       place,
-      hint: "Nothing of this answer was taken: run the same command again, or set --no-compression or RUNVAULT_NO_COMPRESSION.",
+      hint: "Nothing from this answer was used: run the same command again, or set --no-compression or RUNVAULT_NO_COMPRESSION.",
     });
   }
   return thrown;
@@ -99,7 +99,7 @@ function isPlain(encoding: string | undefined): boolean {
 
 /** What to do about an answer in a compression that was not requested. */
 export const compressOnceHint =
-  "Have the gateway's operator, or that of a proxy in front of it, compress answers once and name it in Content-Encoding; --no-compression or RUNVAULT_NO_COMPRESSION may help meanwhile.";
+  "Ask the operator of the gateway, or of the proxy in front of it, to compress answers only once and to say so in Content-Encoding; until then, --no-compression or RUNVAULT_NO_COMPRESSION may help.";
 
 function unknownCoding({ status }: Answer, place: ErrorPlace): RunvaultError {
   return new RunvaultError(

@@ -145,8 +145,8 @@ export const statusHints: Partial<Record<ErrorCode, string>> = {
   permission_denied:
     "The token is valid but lacks permission: ask the gateway's operator for it, or set another with --token-file or RUNVAULT_TOKEN_FILE.",
   history_identity_conflict:
-    "The gateway does not know which run this id means: ask its operator, and archive the run again when that is mended.",
-  history_unavailable: "The gateway keeps no such table for this run; where it should, ask its operator.",
+    "The gateway does not know which run this id means: ask its operator, and archive the run again when that is fixed.",
+  history_unavailable: "The gateway keeps no such table for this run; if it should, ask its operator.",
   incomplete: "The gateway has not proven the table itself: archive the run again when it has.",
   route_not_found:
     "The gateway has no such path: check --gateway or RUNVAULT_GATEWAY, which often ends in /api/v1.",

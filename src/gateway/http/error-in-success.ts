@@ -21,14 +21,14 @@ export function errorInDocument(bytes: Buffer, seen: ErrorSeen): RunvaultError |
   return errorInJson(jsonIn(bytes), seen);
 }
 
-/** The same of a document's value. */
+/** The same for a parsed document. */
 export function errorInJson(json: unknown, { reading, scrubber, place }: ErrorSeen) {
   return notOk(json) && errorInBody(json, "with status 200", reading, scrubber, place);
 }
 
 /**
- * The bytes of rows as they come, up to a line that is the gateway's error, which is thrown: a gateway that fails in the
- * middle of its answer has no other way to say so. Rows behind it do not make it one of them.
+ * Passes on the bytes of rows until a line is the gateway's error, and throws that, even if more rows follow: a gateway
+ * that fails in the middle of its answer has no other way to say so.
  */
 export async function* untilErrorLine(
   chunks: AsyncGenerator<Buffer, undefined>,
@@ -51,13 +51,13 @@ export async function* untilErrorLine(
   }
 }
 
-/** Where lines begin that may be errors: the first, which the chunks before may have begun, and those that name `ok`. */
+/** Starts of lines that may be errors: the first, which may have begun in an earlier chunk, and those with an `ok`. */
 function* startsOfSuspects(chunk: Buffer): Generator<number> {
   yield 0;
   let last = 0;
   for (let at = chunk.indexOf('"ok"'); at >= 0; at = chunk.indexOf('"ok"', at + 4)) {
     const start = chunk.lastIndexOf(lineFeed, at) + 1;
-    // once a line, however often it names it
+    // each line once, however often it contains `ok`
     if (start > last) yield start;
     last = start;
   }
@@ -70,7 +70,7 @@ function lineOf(before: Buffer | undefined, more: Buffer): Buffer | undefined {
   return Buffer.concat([before, more]);
 }
 
-/** The error in a line of rows, if it is one. A row may have a field `ok`, so an error must be beside it, and no time. */
+/** The error in a line, if it is one. A row may have a field `ok` too, but has a time and no error. */
 function errorInLine(line: Buffer, { reading, scrubber, place }: ErrorSeen): RunvaultError | undefined {
   if (line[0] !== openBrace || !saysNotOk(line)) return undefined;
   const json = notOk(jsonIn(line));
@@ -90,7 +90,7 @@ function jsonIn(bytes: Buffer): unknown {
   try {
     return parseJson(bytes.toString("utf8"));
   } catch {
-    // its reader reports what is wrong with it
+    // the reader of the document or row reports invalid JSON
     return undefined;
   }
 }

@@ -54,7 +54,7 @@ export interface HttpSessionRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
-  /** Whether secret query parameters are added to its path: last, so that no place or message has them. */
+  /** Whether to add the secret query parameters to its path; this happens last, so that no error shows them. */
   readonly withKeys?: boolean;
   /** Whether it goes over HTTP/2, whose trailers say how an answer ended. Default: HTTP/1.1. */
   readonly http2?: boolean;
@@ -287,14 +287,14 @@ export class HttpSession implements AsyncDisposable {
     const { headers } = answer;
     const transferEncoding = headers["transfer-encoding"]?.trim().toLowerCase();
     if (transferEncoding === "chunked") return;
-    // any other coding is read until the connection closes, whatever length is given beside it, or hides the rows
+    // any other coding hides the rows, or is read until the connection closes, even beside a Content-Length
     if (transferEncoding !== undefined) {
       throw refused(
         `${what} in a Transfer-Encoding other than chunked, so a truncated answer would look complete`,
         answer,
         place,
         {
-          hint: "Make the gateway, or the proxy in front of it, send chunks alone or a Content-Length: these show where an answer ends.",
+          hint: "Configure the gateway, or the proxy in front of it, to send plain chunks or a Content-Length: these show where an answer ends.",
         },
       );
     }
@@ -390,7 +390,7 @@ function profileHeaders({ headers, token, tokenHeader, baseUrl }: CheckedOptions
       "invalid_argument",
       `the profile's header ${twice[0]} is set by runvault itself`,
       {
-        hint: "Leave it out of the profile's headers; a token may come by --token-file and --token-header instead.",
+        hint: "Remove it from the profile's headers; to send a token, use --token-file and --token-header.",
       },
     );
   }

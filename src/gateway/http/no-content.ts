@@ -6,8 +6,8 @@ const mostTables = 1000;
 const openBrace = 0x7b;
 
 /**
- * What a gateway means by 204 for rows. If it ever answers a table with rows by 204, it means a window without rows,
- * and is believed everywhere. Otherwise the meaning is unknown: the route may not work.
+ * What a gateway means by 204 for rows. Once it has answered 204 for a table that has rows, 204 is taken for a window
+ * without rows everywhere. Otherwise the meaning is unknown: the route may not work.
  */
 export class NoContent {
   #isUsual = false;

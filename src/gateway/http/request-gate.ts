@@ -10,7 +10,7 @@ export interface RequestGate {
   document(signal: AbortSignal): Promise<Disposable>;
 }
 
-/** `concurrency` places for rows and as many for documents; no limit on the rate where none is given. */
+/** `concurrency` places for rows and as many for documents; without the second argument, no limit on the rate. */
 export function openRequestGate(concurrency: number, maxRequestsPerSecond: number | undefined): RequestGate {
   const starts = maxRequestsPerSecond === undefined ? undefined : startQueue(maxRequestsPerSecond);
   const rowPlaces = new PQueue({ concurrency });

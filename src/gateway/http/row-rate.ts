@@ -29,7 +29,7 @@ export class RowRate {
     this.#onBody = onBody;
   }
 
-  /** Watches a body until disposed and ends it with `too_slow` if it is. Reports a body that came whole by then. */
+  /** Watches a body until disposed and ends it with `too_slow` if it is. Reports a body that is complete by then. */
   watch(body: AnswerBody): Disposable {
     const stop = this.#hold(body);
     return {
@@ -69,7 +69,7 @@ export class RowRate {
     const [is, wanted] = [bytesPerSecond, least.bytesPerSecond].map((rate) => byteText(Math.round(rate)));
     return new RunvaultError(
       "too_slow",
-      `rows came at ${is} a second over ${Math.round(least.windowMs / 1000)} s of waiting, slower than the ${wanted} a second of --min-rate`,
+      `rows arrived at ${is} a second over ${Math.round(least.windowMs / 1000)} s of waiting, below the ${wanted} a second of --min-rate`,
       { place: this.#place },
     );
   }

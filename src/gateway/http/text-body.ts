@@ -52,14 +52,14 @@ function refuseBinary(head: Buffer, { headers }: Answer, place: ErrorPlace): voi
       `the answer begins with the bytes ${shown}: it is UTF-16, not UTF-8`,
       {
         place,
-        hint: "Have the gateway's operator send UTF-8: JSON is never anything else.",
+        hint: "Ask the gateway's operator to send UTF-8, the only encoding of JSON.",
       },
     );
   }
   const why =
     coding === undefined
-      ? `it is ${what}, but has no Content-Encoding that says so`
-      : `it is ${what} still, once its Content-Encoding (${coding}) is taken off`;
+      ? `it is ${what}, but no Content-Encoding says so`
+      : `it is still ${what} after its Content-Encoding (${coding}) is decoded`;
   throw new RunvaultError("malformed_row", `the answer begins with the bytes ${shown}: ${why}`, {
     place,
     hint: compressOnceHint,

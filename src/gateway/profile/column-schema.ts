@@ -93,8 +93,12 @@ function sourceHint(source: Source, name: string | null): string {
   if (source === "absent" && name === "run_id") return "If rows do not have it, write `run_id: run`.";
   if (source === "absent" && name === "instance_id")
     return "If rows do not have it, write `instance_id: instance`.";
-  if (source === "absent") return `Name the field that ${name} comes from.`;
+  if (source === "absent") return fieldHint(name);
   return `For a field with that name, write { from: ${source} }.`;
+}
+
+function fieldHint(name: string | null): string {
+  return `Name the field that ${name} comes from${name === "seq" ? "; if there is none, write `seq: derived`" : ""}.`;
 }
 
 const scalar = z.union([z.string(), z.number(), z.boolean()], {
@@ -156,7 +160,7 @@ function readMap(spec: ColumnMap, name: string | null, kind: ColumnKind, raise: 
           ? "If rows do not have it, write `run_id: run`."
           : name === "instance_id"
             ? "If rows do not have it, write `instance_id: instance`."
-            : `Name the field that ${name} comes from.`;
+            : fieldHint(name);
       raise(["value"], `is not possible for ${name}`, hint);
       return null;
     }

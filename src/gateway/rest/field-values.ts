@@ -27,7 +27,7 @@ const decimal = /^(-?)(\d{1,40})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,3}))?$/;
 /** An instant in a unit, rounded down to the nanosecond; undefined if the text is not one. */
 export function instantIn(text: string, unit: TimeUnit): Nanoseconds | undefined {
   if (unit === "rfc3339") {
-    // a count is not RFC 3339, although the parser of times would take it for nanoseconds
+    // a plain number is not RFC 3339, although the parser would read it as nanoseconds
     if (/^-?\d+$/.test(text)) return undefined;
     try {
       return parseTime(text);

@@ -25,7 +25,7 @@ export interface ListedIds {
 
 /**
  * Runs to request from a route whose rows do not name their run: another name, the real name with a prefix or suffix,
- * and its halves alone, for gateways that compare parts; and, if a coarser comparison would confuse another listed run
+ * and each half of it, for gateways that compare parts; and, if a coarser comparison would confuse another listed run
  * with this one, a name that only such a comparison finds. Lists that fail are undefined. Throws `not_filtered` if the
  * request does not name its run at all.
  */
@@ -41,7 +41,7 @@ export function impossibleRuns(
   const byRun = parameterOf(request, "run");
   const byInstance = parameterOf(request, "instance");
   if (!traits.namesRun && byRun === undefined) {
-    throw notFiltered("its rows name no run, and neither does its request", request, place);
+    throw notFiltered("neither its rows nor its requests name the run", request, place);
   }
   const none = `runvault-none-${randomUUID().slice(0, 8)}`;
   if (!traits.namesRun && byRun !== undefined) {
@@ -77,7 +77,7 @@ export function ignoresParameter(
 ): RunvaultError {
   const asked = `${JSON.stringify(instanceId)}, ${JSON.stringify(runId)}`;
   return notFiltered(
-    `it gives rows of a run that is not there (asked for ${asked}), so it ignores ${parameter}`,
+    `it returns rows for a run that does not exist (asked for ${asked}), so it ignores ${parameter}`,
     request,
     place,
   );
@@ -86,6 +86,6 @@ export function ignoresParameter(
 function notFiltered(what: string, { path }: ProbedRequest, place: ErrorPlace): RunvaultError {
   return new RunvaultError("not_filtered", `the route ${path} does not tell runs apart: ${what}`, {
     place,
-    hint: "Correct the names of the parameters in the profile: its rows do not say whose they are, and would be taken for this run's.",
+    hint: "Correct the names of the parameters in the profile: its rows do not name their run, so rows of others would be taken for this run's.",
   });
 }

@@ -4,7 +4,7 @@ import { wireType } from "../../row/wire/wire-cursor.ts";
 import { isSignOfPages } from "../paged-list.ts";
 import type { UnknownFields } from "../rpc/unknown-fields.ts";
 
-/** The kind of value that a field holds. */
+/** What a field's value may be. */
 type Holds = "number" | "text" | "several";
 
 /** A list document, by its required contents. */

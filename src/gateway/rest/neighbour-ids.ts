@@ -38,7 +38,7 @@ export function neighbourProbes(id: string, listed: readonly string[]): string[]
     const value = BigInt(one);
     return low === undefined || value < low ? value : low;
   }, undefined);
-  // a list of numbers may begin where it was truncated
+  // a list of numbers may have lost its beginning
   const mayBeUnlisted = (probe: string) =>
     isDigits(probe) && !probe.startsWith("0") && (least === undefined || BigInt(probe) < least);
   const probes = coarser.flatMap(({ isTaken, probes }) =>

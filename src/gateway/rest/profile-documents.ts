@@ -210,7 +210,7 @@ function factsOf(
 ): TableFacts {
   const text = rows === undefined ? undefined : scalarOf(rows);
   const count = text === undefined ? undefined : countOf(text);
-  if (count === undefined) throw wrong(place, `${shown(fields.rows)} of ${table} is no number of rows`);
+  if (count === undefined) throw wrong(place, `${shown(fields.rows)} of ${table} is not a number of rows`);
   const time = (json: string | undefined, path: Path | undefined) => {
     const given = json === undefined ? undefined : scalarOf(json);
     if (path === undefined) return undefined;
@@ -244,7 +244,7 @@ function idOf(json: string | undefined, path: Path, what: string, place: ErrorPl
 }
 
 function requireDistinct(names: readonly string[], what: string, place: ErrorPlace): void {
-  if (new Set(names).size !== names.length) throw wrong(place, `the same ${what} appears twice`);
+  if (new Set(names).size !== names.length) throw wrong(place, `one ${what} appears twice`);
 }
 
 function shown(path: Path): string {
@@ -260,6 +260,6 @@ function wrong(place: ErrorPlace, what: string): RunvaultError {
     place,
     // nothing else is read
     status: 200,
-    hint: "Compare the profile's documents with what the gateway sends; `runvault profile check` shows both.",
+    hint: "Compare the profile's documents with the gateway's answers; `runvault profile check` shows both.",
   });
 }

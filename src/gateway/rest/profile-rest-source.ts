@@ -19,12 +19,12 @@ import { profileRows, type RouteKnowledge } from "./row-source.ts";
 import { writeBounds } from "./written-bounds.ts";
 
 /**
- * A gateway over REST as a profile describes it; someone else closes the connections. What the profile does not name is
+ * A gateway over REST as a profile describes it; the caller closes the connections. What the profile does not name is
  * never requested: lists then come from the profile's `given`, documents and facts are null, rows `route_not_found`.
  *
  * `rows` throws `not_filtered` if the gateway returns rows of runs that cannot exist.
  *
- * `lists` are the gateway's over any transport, if this one is not all of it.
+ * `lists` replaces this source's lists, for a gateway that is also reached over another transport.
  */
 export function profileRestSource(
   session: HttpSession,
@@ -120,7 +120,7 @@ export function profileRestSource(
 
 const words = { route: "route", parameter: "parameter", tables: "the tables" };
 
-/** More than the runs and tables that are requested at a time. */
+/** More than are in use at a time. */
 const mostNormalisers = 32;
 
 /** A name that is safe to show; others may be anything, even a secret. */

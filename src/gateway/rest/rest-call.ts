@@ -59,10 +59,10 @@ function counted({ method, times }: RestRequest, text: string | undefined): stri
 }
 
 function segment(what: string, id: string | undefined): string {
-  if (id === undefined) throw new RunvaultError("internal", `a path needs the ${what}, and there is none`);
+  if (id === undefined) throw new RunvaultError("internal", `a path needs the ${what}, which is missing`);
   // a proxy may take these for path steps
   if (id === "." || id === "..") {
-    throw new RunvaultError("invalid_argument", `the ${what} id ${id} cannot stand in an address`);
+    throw new RunvaultError("invalid_argument", `the ${what} id ${id} cannot be part of a URL`);
   }
   return encodeURIComponent(id);
 }

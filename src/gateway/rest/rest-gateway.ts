@@ -26,18 +26,16 @@ import { writeBounds } from "./written-bounds.ts";
 export type { GatewayOptions } from "../options.ts";
 
 /**
- * Opens a gateway over REST; nothing is sent yet. Disposing it ends what is under way (`interrupted`).
- * Throws `invalid_argument` for options that do not hold.
+ * Opens a gateway over REST; nothing is sent yet. Disposing it ends requests in progress (`interrupted`).
+ * Throws `invalid_argument` for invalid options.
  *
- * - `runs`, `facts`: null where the gateway has no such route or answers 204; `facts` also where it says 409
- *   `history_unavailable` or, which is told, refuses the request by another 4xx but 400, 401 and 403.
+ * - `runs`, `facts`: null if the gateway has no such route or answers 204; `facts` also for 409 `history_unavailable`
+ *   and, with a notice, for any other 4xx except 400, 401 and 403.
  * - `document`: `summary`, `resources`, `facts` (of the whole run) and `instance` are single answers; `run` is the
- *   run's own entry in /history/runs, its bytes as they came, and null where the run is not in it. Null as `facts` is,
- *   and for an instance the control plane has not.
- * - `rows`: one GET, of which 204 is an answer without rows. An empty run id and `current` throw `invalid_argument`
- *   before anything is sent, as does a filter
- *   that does not apply to the table. A stop in mid-answer throws `stream_cut` or `timeout`: what came is whole up to
- *   there. `malformed_row` for a compressed body that does not decode: what came is not to be used.
+ *   original bytes of the run's entry in /history/runs. Null where `facts` is, and for an unknown run or instance.
+ * - `rows`: one GET; 204 means no rows. An empty run id, `current`, and a filter that does not apply to the table throw
+ *   `invalid_argument` before anything is sent. An answer that breaks off throws `stream_cut` or `timeout`, and the rows
+ *   before are complete; `malformed_row` for a body that cannot be decompressed: then none may be used.
  */
 export function openRestGateway(options: GatewayOptions): Gateway {
   const session = new HttpSession(options);
@@ -48,7 +46,7 @@ const { base, documents: routes, tables } = defaultRest;
 const { withChecksum, table: tableParameter } = builtInContract.parameters;
 
 /**
- * The same over connections that someone else closes: the default profile's routes, whose documents are read more
+ * The same over connections that the caller closes: the default profile's routes, whose documents are read more
  * strictly than a profile can say, and whose rows are passed on unchanged.
  */
 export function restSource(session: HttpSession): GatewaySource {
@@ -160,7 +158,7 @@ export function restSource(session: HttpSession): GatewaySource {
   };
 }
 
-/** With the id in its path, also one of dots alone, which a profile's path refuses. */
+/** Also for an id of dots alone, which a profile's path refuses. */
 function instanceRoute(instanceId: string) {
   const { path } = routes.instance;
   return { ...routes.instance, path: path.replace("{instance}", () => encodeURIComponent(instanceId)) };

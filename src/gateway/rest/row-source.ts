@@ -41,7 +41,7 @@ export interface RowRoute {
 }
 
 export interface RouteKnowledge extends FilterKnowledge {
-  /** Whether pages were seen to name the next one, or have no room for it. */
+  /** Whether pages were seen to name the next one, or have no place for it. */
   namesNext: boolean;
   /** Whether the announced total respects a bound, if that was seen. */
   readonly totalHeeds: { from?: boolean | undefined; to?: boolean | undefined };
@@ -161,9 +161,9 @@ async function fillDown(
         if (time !== undefined && time !== text && /^-?\d{1,19}$/.test(time)) {
           const ts = BigInt(time);
           if (oldest !== undefined && ts > oldest) {
-            throw new RunvaultError("row_order", "rows came in another order than newest first", {
+            throw new RunvaultError("row_order", "rows did not come newest first", {
               place,
-              hint: "Correct the order in the profile, or the end of a time window, which the gateway may ignore.",
+              hint: "Correct the order in the profile, or the end of the time window, which the gateway may ignore.",
             });
           }
           text = time;
@@ -178,14 +178,16 @@ async function fillDown(
     const rows = last?.rows ?? 0;
     if (oldest === undefined) return;
     if (before !== undefined && times === 0) {
-      throw new RunvaultError("stream_cut", "rows that came before are not there any more", { place });
+      throw new RunvaultError("stream_cut", "rows that came before are missing from a later answer", {
+        place,
+      });
     }
     if (times === 1 && (before === undefined || oldest === before)) {
       // a single timestamp in the only answer is for its reader to judge
       if (before === undefined || rows < most) return;
       throw new RunvaultError(
         "timestamp_capped",
-        `answers end after ${rows} rows, in the middle of those of ${formatTime(oldest)}`,
+        `answers end after ${rows} rows, before all rows of ${formatTime(oldest)} have come`,
         {
           place,
           hint: "Ask the gateway's operator for larger answers, or set largest_limit in the profile.",
@@ -213,8 +215,8 @@ function clippedRows(
 }
 
 /**
- * The same if the answer begins before the requested time and may be capped: when nothing is left of it, the rows after
- * it are requested from the next whole unit. Throws `timestamp_capped` if there are some.
+ * The same if the answer begins before the requested time and may be capped: if no row of it is within bounds, rows
+ * from the next whole unit on are requested. Throws `timestamp_capped` if there are some.
  */
 async function* rowsBehindClipped(
   source: RowRoute,
@@ -239,7 +241,7 @@ async function* rowsBehindClipped(
   for await (const _ of rowsWithin(source, { ...asked, from }, reading, () => {})) {
     throw new RunvaultError(
       "timestamp_capped",
-      `answers end after ${last?.rows} rows, all of them ahead of ${formatTime(asked.from)}, and there are rows behind it`,
+      `answers end after ${last?.rows} rows, all before ${formatTime(asked.from)}, although there are later ones`,
       {
         place: reading.place,
         hint: "Ask the gateway's operator for larger answers, or set largest_limit in the profile.",
@@ -373,7 +375,7 @@ function pageWalk(
       if (page.rows.rows > 0) return undefined;
       return (totalOf(route.pages, toldOf(page), place) ?? 0n) < total;
     } catch (thrown) {
-      // so odd a bound may be refused in any way
+      // the gateway may refuse such an unusual bound in any way
       if (!(thrown instanceof RunvaultError) || signal.aborted) throw thrown;
       return undefined;
     }
@@ -449,11 +451,11 @@ function requireNext({ pages }: RestRoute, { headers, rows }: OpenPage, place: E
         : `at ${pages.next.body.join(".")}`;
   throw new RunvaultError(
     "not_a_gateway",
-    `the answer is not as the profile says: a page of one row, of several, names no next one ${where}`,
+    `the answer is not as the profile says: a page of one row names no next page ${where}, although there are more rows`,
     {
       place,
       status: 200,
-      hint: "Correct the profile's pages, or its limit: all rows but those of the first page would be missing.",
+      hint: "Correct the profile's pages, or its limit: otherwise all rows after the first page would be missing.",
     },
   );
 }

@@ -149,7 +149,7 @@ async function messageIn(
   const length = body.readUInt32BE(1);
   const held = body.byteLength - prefixBytes;
   if (held !== length) {
-    throw cut(`its message should have ${length} bytes, and ${held} came`, place);
+    throw cut(`its message should have ${length} bytes, but ${held} came`, place);
   }
   const message = body.subarray(prefixBytes);
   if (flag === 0) return message;
@@ -158,9 +158,9 @@ async function messageIn(
     throw new RunvaultError(
       "refused",
       flag === 1
-        ? `the gateway compressed a message by ${encoding === undefined ? "nothing that it names" : shown}, not gzip`
+        ? `the gateway compressed a message with ${encoding === undefined ? "something unnamed" : shown} instead of gzip`
         : `the gateway sent a message with the unknown flag ${flag}`,
-      { place, hint: "Let the gateway send gzip or no compression: runvault asks for these alone." },
+      { place, hint: "Configure the gateway to use gzip or no compression: runvault asks for nothing else." },
     );
   }
   return await unzipped(message, mostBytes, place);
@@ -182,5 +182,5 @@ async function unzipped(message: Buffer, mostBytes: number, place: ErrorPlace): 
 }
 
 function cut(what: string, place: ErrorPlace): RunvaultError {
-  return new RunvaultError("stream_cut", `the answer of gRPC is not whole: ${what}`, { place });
+  return new RunvaultError("stream_cut", `the gRPC answer is incomplete: ${what}`, { place });
 }

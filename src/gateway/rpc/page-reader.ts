@@ -97,14 +97,14 @@ export async function* readPages(
         page = await fetchLines(source, reading, token, wanted, signal, lines);
         continue;
       }
-      if (source.seen.hasPage(page.index, lines)) throw cut("a page came a second time", place);
+      if (source.seen.hasPage(page.index, lines)) throw cut("the same page came twice", place);
       empty = lines.rows > 0 ? 0 : empty + 1;
       out += lines.rows;
       yield* lines.chunks;
       if (isLast) return;
-      if (ahead === undefined) throw cut("the token of a page leads back to a page that came", place);
+      if (ahead === undefined) throw cut("a page's token leads back to an earlier page", place);
       if (empty > mostEmptyPages)
-        throw cut(`${empty} pages in a row were empty, and there is a token for another`, place);
+        throw cut(`${empty} pages in a row were empty, but there is a token for yet another`, place);
       token = nextToken;
       source.seen.addToken(token);
       page = await ahead.page;
@@ -282,5 +282,5 @@ async function letGoOut(): Promise<void> {
 }
 
 function cut(what: string, place: ErrorPlace): RunvaultError {
-  return new RunvaultError("stream_cut", `the pages of rows make no sense: ${what}`, { place });
+  return new RunvaultError("stream_cut", `the pages of rows are inconsistent: ${what}`, { place });
 }

@@ -51,13 +51,13 @@ interface Asked extends TimeBounds {
 }
 
 /**
- * A gateway over RPC as a profile describes it; someone else closes the connections. What the profile does not name is
+ * A gateway over RPC as a profile describes it; the caller closes the connections. What the profile does not name is
  * never requested: lists then come from the profile's `given`, documents and facts are null, rows `route_not_found`.
  *
  * `rows` throws `not_filtered` if the gateway returns rows of runs that cannot exist, and `stream_cut` if the pages are
  * inconsistent.
  *
- * `lists` are the gateway's over any transport, if this one is not all of it.
+ * `lists` replaces this source's lists, for a gateway that is also reached over another transport.
  */
 export function profileRpcSource(
   session: HttpSession,
@@ -269,7 +269,7 @@ function messageOf(request: RpcRequest, values: RequestValues, place: ErrorPlace
     `the request does not fit ${request.method.input.typeName}: ${message.message}`,
     {
       place,
-      hint: "An id or a time may be more than the field in the profile can hold.",
+      hint: "An id or a time may not fit the type of its field in the profile.",
     },
   );
 }

@@ -105,11 +105,11 @@ export class RpcClient {
       } catch (cause) {
         throw new RunvaultError(
           "history_query_failed",
-          "the answer cannot be decoded as the message it should be",
+          "the answer cannot be decoded as the expected message",
           {
             cause,
             place,
-            hint: "Look at the gateway and at any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
+            hint: "Check the gateway and any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
           },
         );
       }

@@ -42,7 +42,7 @@ function addUnknown(
   isForeign: boolean,
 ): void {
   if (!isObject(json) && isForeign) return;
-  if (!isObject(json)) throw new Error(`${message.desc.typeName} is no JSON object`);
+  if (!isObject(json)) throw new Error(`${message.desc.typeName} is not a JSON object`);
   for (const field of message.fields) {
     if (field.message === undefined || !message.isSet(field)) continue;
     const inner = json[keyOf(field)];
@@ -63,7 +63,7 @@ function unknownMembers(fields: readonly UnknownField[]): JsonObject {
   if (fields.length > mostUnknown) {
     throw new RunvaultError("not_a_gateway", `a message has more than ${mostUnknown} unknown fields`, {
       status: 200,
-      hint: "Look at the gateway and at any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
+      hint: "Check the gateway and any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
     });
   }
   const writers = new Map<number, BinaryWriter>();

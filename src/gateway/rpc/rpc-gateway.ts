@@ -30,18 +30,18 @@ import { methodPath } from "./rpc-exchange.ts";
 import { seenByKey } from "./seen-pages.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
-/** A gateway over RPC whose connections someone else closes. */
+/** A gateway over RPC whose connections the caller closes. */
 export interface RpcSource extends GatewaySource {
   /** Throws `route_not_found` or `not_a_gateway` if HistoryService answers neither under the base nor at the origin. */
   find(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Opens a gateway over Connect RPC; nothing is sent yet. Disposing it ends what is under way (`interrupted`).
- * Throws `invalid_argument` for options that do not hold.
+ * Opens a gateway over Connect RPC; nothing is sent yet. Disposing it ends requests in progress (`interrupted`).
+ * Throws `invalid_argument` for invalid options.
  *
- * - `runs`, `facts`, `document`: null where REST would give null. A document's bytes are those that REST has for it.
- * - `rows`: as many pages as it takes, so no cap ends them. `stream_cut` where the pages stop making sense.
+ * - `runs`, `facts`, `document`: null where REST would give null. A document has the same bytes as over REST.
+ * - `rows`: as many pages as it takes, so no cap ends them. `stream_cut` if the pages are inconsistent.
  */
 export function openRpcGateway(options: GatewayOptions, contract: RpcContract = builtInRpcContract): Gateway {
   const session = new HttpSession(options);
@@ -49,7 +49,7 @@ export function openRpcGateway(options: GatewayOptions, contract: RpcContract = 
   return { ...source, [Symbol.asyncDispose]: () => session[Symbol.asyncDispose]() };
 }
 
-/** The same over connections that someone else closes. */
+/** The same over connections that the caller closes. */
 export function rpcSource(session: HttpSession, contract: RpcContract): RpcSource {
   const { address } = session;
   const { methods } = contract;
@@ -80,7 +80,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
     }
   }
 
-  /** Reads the bytes that REST would have for a method's answer. */
+  /** Reads the bytes that REST would send for a method's answer. */
   function askBytes<I extends DescMessage, O extends DescMessage, T>(
     method: DescMethodUnary<I, O>,
     request: Parameters<typeof client.unary<I, O>>[1],
@@ -93,7 +93,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
     );
   }
 
-  /** Reads the bytes that REST would have for an instance. */
+  /** Reads the bytes that REST would send for an instance. */
   function askInstance<T>(
     instanceId: string,
     place: ErrorPlace,

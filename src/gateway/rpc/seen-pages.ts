@@ -51,7 +51,7 @@ export function seenByBytes(areNumbered: boolean): SeenPages {
       }
       ofOneRow = 0;
       const hash = createHash("sha1");
-      // rows stand one behind the other, with a tag and a length between them
+      // rows follow each other, with a tag and a length between them
       hash.update(page.subarray(places[0]!, places[rows * 2 - 1]!));
       return !pages.add(hash.digest("base64"));
     },
@@ -79,7 +79,7 @@ class BoundedSet {
     return this.#marks.has(mark);
   }
 
-  /** False if it was there. */
+  /** False if it was already there. */
   add(mark: string): boolean {
     if (this.#marks.has(mark)) return false;
     if (this.#marks.size < mostMarks) this.#marks.add(mark);

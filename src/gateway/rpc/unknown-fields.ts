@@ -1,7 +1,7 @@
 import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { Notices } from "../notices.ts";
 
-/** A gateway that has other fields each time is not remembered for ever. */
+/** Bounds the memory for a gateway that sends other fields each time. */
 const mostRemembered = 10_000;
 
 /** Fields of one message or document that the contract does not know, by key or by `#` and number. */
@@ -16,9 +16,9 @@ export interface UnknownSeen {
 }
 
 /**
- * Judges the fields that a gateway has and the contract has not. Beside needed fields that are filled they are drift,
- * told once: gateways grow. Beside one that is empty they may be what is missing there, under another name: taken for
- * nothing, it would be counted as nothing. A field that was seen beside filled ones is known to be another.
+ * Judges fields that the contract does not know. If all needed fields are filled, they are reported once, because
+ * gateways grow. If a needed field is empty, an unknown one may be the same under another name, and ignoring it would
+ * lose a value, unless it was once seen beside a filled one.
  */
 export class UnknownFields {
   readonly #notices: Notices;

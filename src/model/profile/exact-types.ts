@@ -55,7 +55,7 @@ export function holds(outer: string, inner: string): boolean {
   return a.scale >= b.scale && a.precision - a.scale >= b.precision - b.scale;
 }
 
-/** What a DECIMAL has room for. */
+/** Most digits of a DECIMAL. */
 export const mostDigits = 38;
 
 /** Digits of a value before the point, at least one, and after it, without insignificant zeros. */

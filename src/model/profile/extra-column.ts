@@ -36,5 +36,5 @@ export function storedColumns({ columns }: Pick<Table, "columns">, types: ExactT
 
 /** The note for a table whose rows may have `extra` but whose Parquet has no column for it. */
 export function keptInSegments(name: TableName): string {
-  return `fields of ${name} that no column takes stay in its segments: \`runvault maintain rebuild --extra ${name}\` has them in Parquet, too`;
+  return `fields of ${name} that no column takes stay in its segments: \`runvault maintain rebuild --extra ${name}\` adds them to Parquet`;
 }

@@ -20,7 +20,7 @@ const columnSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("field"),
     path: fieldPath,
-    /** Of timestamps alone; left out, nanoseconds. */
+    /** Only for timestamps. Default: nanoseconds. */
     unit: z.enum(timeUnits).optional(),
     words: z.array(wordSchema).min(1).optional(),
     /** A row without the field gets the column's empty value; without this flag it is a bad row. */
@@ -30,7 +30,7 @@ const columnSchema = z.discriminatedUnion("kind", [
   }),
   /** The same text in every row. */
   z.strictObject({ kind: z.literal("constant"), text: z.string() }),
-  /** The id that was asked for. */
+  /** The id in the request. */
   z.strictObject({ kind: z.literal("run") }),
   z.strictObject({ kind: z.literal("instance") }),
   /** The column's empty value: `""`, 0, NaN. */
@@ -50,7 +50,7 @@ export const rowMapSchema = z.strictObject({
   ties: z.enum(["bytes", "arrival"]),
   /** Every column of the table, by name, in canonical order. */
   columns: z.record(z.string(), columnSchema),
-  /** Fields that the profile drops, and says so. */
+  /** Fields that the profile explicitly drops. */
   dropped: z.array(fieldPath),
 });
 export type RowMap = z.infer<typeof rowMapSchema>;

@@ -17,7 +17,7 @@ export function checkedRows({ table: name, limit, filters }: RowRequest): {
   return { table, filters: setFilters(table, filters ?? {}) };
 }
 
-/** Throws `invalid_argument` for an impossible limit; `given` is how it was written. */
+/** Throws `invalid_argument` for an impossible limit; `given` is the text as the user wrote it. */
 export function requireLimit(limit: number, given = String(limit)): void {
   if (Number.isSafeInteger(limit) && limit > 0) return;
   throw new RunvaultError("invalid_argument", `limit must be a whole number from 1, not ${given}`);

@@ -6,7 +6,7 @@ import { longestTimerMs } from "./deadline.ts";
 export interface RetryInfo {
   /** Consecutive failed attempts without progress, including this one. */
   readonly attempt: number;
-  /** The wait that is done before the next attempt. */
+  /** The wait before the next attempt. */
   readonly delayMs: number;
   readonly error: RunvaultError;
 }

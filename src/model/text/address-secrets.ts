@@ -15,7 +15,7 @@ export function basicAuthorization({ username, password }: URL, words: string): 
     throw new RunvaultError(
       "invalid_argument",
       `the user name or password in ${words} has an invalid % escape`,
-      { hint: "Write a % that stands for itself as %25." },
+      { hint: "Write a literal % as %25." },
     );
   }
   return `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
@@ -29,7 +29,7 @@ export function hideParts(scrubber: Scrubber, parts: Iterable<string>): void {
   }
 }
 
-/** A part of an address without its escapes; as it is written where one is broken. */
+/** A part of an address, decoded; unchanged if an escape is invalid. */
 export function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

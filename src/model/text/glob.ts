@@ -1,6 +1,6 @@
 /** A pattern for names: `*` stands for any number of characters, `?` for exactly one. */
 export interface Glob {
-  /** As it was written. */
+  /** As written. */
   readonly pattern: string;
   /** Whether it has neither: then it is a name, which must exist. */
   readonly isExact: boolean;
@@ -12,7 +12,9 @@ const foreign = /[[\]{}\\!]|\*\*/;
 
 /** What is wrong with a pattern, in words; null for nothing. */
 export function globFault(pattern: string): string | null {
-  return foreign.test(pattern) ? "has more than * and ?, which alone mean anything in a pattern" : null;
+  return foreign.test(pattern)
+    ? "has a special character other than * and ?, the only ones in patterns"
+    : null;
 }
 
 /** Compiles a pattern; `textOf` decodes escapes in the text between wildcards. */

@@ -10,9 +10,9 @@ export function zoneFault(name: string): string | null {
     return "is not a known time zone";
   }
   // old names are missing from the list below, but are written like the others
-  if (!/^[A-Z]/.test(name)) return "is not how the time zone is written";
+  if (!/^[A-Z]/.test(name)) return "is not the exact name of the time zone";
   const rightCase = zoneNames().find((known) => known.toLowerCase() === name.toLowerCase());
-  return rightCase === undefined || rightCase === name ? null : "is not how the time zone is written";
+  return rightCase === undefined || rightCase === name ? null : "is not the exact name of the time zone";
 }
 
 /** The time zone that was probably meant: a similar name, or that of a city; null for none. */

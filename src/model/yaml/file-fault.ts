@@ -16,7 +16,7 @@ export interface FileFault {
   /** The text there; null if it is a secret, from the environment, or not a single value. */
   readonly text: string | null;
   readonly message: string;
-  /** What to do, one sentence or two. */
+  /** What to do, in one or two sentences. */
   readonly hint: string;
 }
 

@@ -17,7 +17,7 @@ import {
 
 type Issue = z.core.$ZodIssue;
 
-/** A schema's issues with a tree, in words with places. */
+/** A schema's issues with a tree as faults with places. */
 export function issueFaults(issues: readonly Issue[], tree: TreeNode, kind: FileKind): readonly TreeFault[] {
   return issues.flatMap(meantIssues).flatMap(({ issue, path }) => {
     if (issue.code === "unrecognized_keys") {
@@ -51,7 +51,7 @@ function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] 
     return found.length === 1 ? found[0] : undefined;
   };
   return (
-    // of all or a list, the one of the value's own kind
+    // of `all` or a list, the one with the value's own kind
     only((branch) => branch.every(({ path }) => path.length > 0)) ??
     // of a word or a map, the map, which has an unknown key
     only((branch) => branch.some(({ code }) => code === "unrecognized_keys")) ??
@@ -148,13 +148,13 @@ function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, kind: FileKind)
   };
 }
 
-/** What is wrong with a value, and the value. */
+/** The message about a wrong value, with the value. */
 function aboutText(where: string, text: string, message: string): string {
   if (/^must (?!not)/.test(message)) return `${where} ${message}, not ${text}`;
   return `${where}: ${text} ${message}`;
 }
 
-/** A single value as it was written, in its quotes. */
+/** A single value as written, with its quotes. */
 function shownScalar({ written, isQuoted }: ScalarNode): string {
   const shown = shownText(written);
   return isQuoted && !shown.startsWith('"') ? `"${shown}"` : shown;
@@ -231,10 +231,10 @@ function wordsOf(known: JsonSchema | undefined): readonly string[] {
   );
 }
 
-/** More of a value says no more. */
+/** The beginning of a longer value is enough. */
 const longestText = 60;
 
-/** The written text in messages: one line, shortened, without secrets, quoted if it has blanks or signs. */
+/** The written text in messages: one line, shortened, without secrets, quoted if it has spaces or signs. */
 export function shownText(text: string): string {
   const shown = plainText(text);
   return /^[\w./:*?-]+$/.test(shown) ? shown : JSON.stringify(shown);

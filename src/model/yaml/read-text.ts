@@ -19,7 +19,7 @@ export async function readText(
   }
   if (bytes.length > mostBytes) {
     return {
-      fault: wholeFile(`is larger than ${mostBytes / 1024} KiB`, `Name ${name}: none needs as many lines.`),
+      fault: wholeFile(`is larger than ${mostBytes / 1024} KiB`, `Name ${name}: none is that large.`),
     };
   }
   const text = decoded(bytes);
@@ -31,7 +31,7 @@ async function readBytes(path: string): Promise<Buffer | string> {
   try {
     // a pipe without a writer would block a thread, which no signal ends
     await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    if (!(await handle.stat()).isFile()) return "is no regular file";
+    if (!(await handle.stat()).isFile()) return "is not a regular file";
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(mostBytes + 1), 0, mostBytes + 1, 0);
     return buffer.subarray(0, bytesRead);
   } catch (error) {

@@ -43,7 +43,7 @@ export interface TreeFault {
   readonly place: Place;
   /** Such as `gateway.budget.rps`; null for no key. */
   readonly key: string | null;
-  /** What was written there, where it may be shown. */
+  /** The text there, if it may be shown. */
   readonly text: string | null;
   readonly message: string;
   readonly hint: string;

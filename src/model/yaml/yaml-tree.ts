@@ -90,15 +90,15 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
   }
   const { anchor, tag } = node as { anchor?: string; tag?: string };
   if (anchor !== undefined)
-    reading.fault(at, "an anchor (&) cannot be used here", "Write the value out where it is wanted.");
+    reading.fault(at, "an anchor (&) cannot be used here", "Write the value out where it is needed.");
   if (tag !== undefined && document.errors.length === 0) {
-    reading.fault(at, "a tag (!) cannot be used here", "Write the value alone; text goes in quotes.");
+    reading.fault(at, "a tag (!) cannot be used here", "Write only the value, text in quotes.");
   }
   if (depth === 0) {
     reading.fault(
       at,
       `values are nested deeper than ${deepest} levels`,
-      "No key goes as deep: correct the indentation.",
+      "No key is nested that deeply: correct the indentation.",
     );
     return unread;
   }
@@ -119,7 +119,7 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
       } else if (!isScalar(key)) {
         reading.fault(keyAt, "a list or map cannot be used as a key", "Write the key as one word.");
       } else if (key.anchor !== undefined || key.tag !== undefined) {
-        reading.fault(keyAt, "anchors and tags cannot be used here", "Write the key alone.");
+        reading.fault(keyAt, "anchors and tags cannot be used here", "Write only the key.");
       } else {
         const name = key.source ?? String(key.value);
         if (name === "<<")
@@ -157,7 +157,7 @@ const aliasWords = [
 
 const indentation = [
   "the indentation does not fit the lines around it",
-  "Indent with blanks: the same for all keys of a map, more for what belongs to a key.",
+  "Indent with spaces: equally for all keys of a map, further for what belongs to a key.",
 ] as const;
 
 /** The key that begins there, with a space before it; empty unless it has only plain letters. */
@@ -204,7 +204,7 @@ const syntaxWords: Readonly<Record<string, readonly [message: string, hint: stri
   ],
   BAD_DQ_ESCAPE: [
     "there is no such escape in double quotes",
-    "Use single quotes, in which \\ is a character like others.",
+    "Use single quotes, in which \\ is an ordinary character.",
   ],
   BAD_INDENT: indentation,
   BAD_SCALAR_START: [
@@ -212,28 +212,28 @@ const syntaxWords: Readonly<Record<string, readonly [message: string, hint: stri
     "Put the text in quotes.",
   ],
   BLOCK_AS_IMPLICIT_KEY: [
-    "there are two keys in one line",
-    "Put a text with a colon and a blank in quotes, or give each key a line of its own.",
+    "there are two keys on one line",
+    "Put text with a colon and a space in quotes, or put each key on its own line.",
   ],
   BLOCK_IN_FLOW: [
-    "a list or map in brackets cannot hold one that is made by lines",
+    "a list or map in brackets cannot contain one that is written line by line",
     "Use brackets and braces inside brackets and braces.",
   ],
   MISSING_CHAR: [
-    "a blank is missing: behind a key's colon, before a #, or behind a tag or anchor",
+    "a space is missing: after a key's colon, before a #, or after a tag or anchor",
     "Put text with these characters in quotes.",
   ],
   KEY_OVER_1024_CHARS: ["this key is too long", "Check the quotes and colons before it."],
   MULTILINE_IMPLICIT_KEY: [
-    "this line has no colon with a blank behind it",
-    "Write `key: value`, with a blank after the colon.",
+    "this line has no colon followed by a space",
+    "Write `key: value`, with a space after the colon.",
   ],
   MULTIPLE_DOCS: [
-    "a second document begins here, and the file may have one alone",
-    "Remove the line ---, or make it a file of its own.",
+    "a second document begins here, but a file can have only one",
+    "Remove the line ---, or move the second document to its own file.",
   ],
-  TAB_AS_INDENT: ["a tab is used as indentation", "Indent with blanks."],
-  TAG_RESOLVE_FAILED: ["a tag (!) cannot be used here", "Write the value alone; text goes in quotes."],
+  TAB_AS_INDENT: ["a tab is used as indentation", "Indent with spaces."],
+  TAG_RESOLVE_FAILED: ["a tag (!) cannot be used here", "Write only the value, text in quotes."],
   UNEXPECTED_TOKEN: [
     "this does not belong here",
     "Look for brackets, braces and quotes that were not closed, or closed twice.",

@@ -1,6 +1,6 @@
 import type { Turns } from "../../model/turns.ts";
 
-/** Where strings begin, punctuation and everything else that JSON is made of. */
+/** Matches the tokens of JSON, and of strings only the first quote. */
 const tokenForm = /"|[{}[\],:]|[^\s"{}[\],:]+/g;
 
 /**

@@ -99,7 +99,7 @@ function whyUnreadable(field: DescField, within: readonly DescMessage[]): string
   if (field.message === undefined) return undefined;
   if ("delimitedEncoding" in field && field.delimitedEncoding) return "a group";
   if (field.message.typeName === "google.protobuf.Timestamp") return undefined;
-  if (within.includes(field.message)) return "a message that holds itself";
+  if (within.includes(field.message)) return "a message that contains itself";
   // their meaning depends on their own content
   return /^google\.protobuf\.(Struct|Value|ListValue|Any)$/.test(field.message.typeName)
     ? field.message.typeName
@@ -135,7 +135,7 @@ function messageKind(message: DescMessage): number {
   return isWrapperDesc(message) ? jsonKind.wrapper : jsonKind.message;
 }
 
-/** Of several names for one number, the first. */
+/** The first of several names for one number. */
 function enumNames({ values }: DescEnum): ReadonlyMap<number, Buffer> {
   const names = new Map<number, Buffer>();
   for (const { number, name } of values)

@@ -55,7 +55,7 @@ export function writePlain(out: DataView, at: number, page: DataView, start: num
     if (isOdd(word)) return -1;
     out.setInt32(at + i, word, true);
   }
-  // the last word overlaps the one before it where the length is no multiple of four
+  // the last word overlaps the one before if the length is not a multiple of four
   const word = page.getInt32(start + last, true);
   if (isOdd(word)) return -1;
   out.setInt32(at + last, word, true);

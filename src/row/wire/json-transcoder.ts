@@ -10,7 +10,7 @@ import { WideVarint } from "./wide-varint.ts";
 import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 
 const chunkBytes = 512 * 1024;
-/** Of a row alone, which grows where it is more. */
+/** For a single row; grows if needed. */
 const lineBytes = 2 * 1024;
 /** Most bytes of a value that is not a text. */
 const valueBytes = 64;
@@ -370,5 +370,5 @@ function wrongType({ name }: FieldPlan, type: number): RunvaultError {
 
 /** The error for a well-known message with unknown fields. */
 function oddInside({ name }: FieldPlan): RunvaultError {
-  return malformed(`${name} holds fields that its message does not have`);
+  return malformed(`${name} has fields that its message does not define`);
 }

@@ -76,7 +76,7 @@ export function indexPage(page: Uint8Array, layout: PageLayout, mostRows: number
 
 interface Found {
   readonly page: Uint8Array;
-  /** For what lies in a row. */
+  /** For the contents of a row. */
   readonly inner: WireCursor;
   places: Int32Array<ArrayBuffer>;
   rows: number;
@@ -146,9 +146,9 @@ function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: 
 }
 
 function tooManyRows(mostRows: number): RunvaultError {
-  return new RunvaultError("refused", `the gateway sent a page of more than the ${mostRows} rows asked for`, {
+  return new RunvaultError("refused", `the gateway sent a page of more than the ${mostRows} rows requested`, {
     scope: "table",
-    hint: "Nothing of this page was taken. Ask the gateway's operator why it ignores page_size, which is the most rows of a page.",
+    hint: "Nothing from this page was used. Ask the gateway's operator why it ignores page_size, the maximum number of rows of a page.",
   });
 }
 

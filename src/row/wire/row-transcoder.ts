@@ -236,7 +236,7 @@ export class RowTranscoder {
     this.#rowInAnyOrder(start, end);
   }
 
-  /** A line that was made elsewhere. */
+  /** Adds a line that was made elsewhere. */
   #put(line: Uint8Array): void {
     const written = this.#out.subarray(0, this.#at);
     if (this.#at + line.byteLength > this.#out.length) {
@@ -537,7 +537,7 @@ function decimalOf(value: number): string {
   return text;
 }
 
-/** More digits than that are looked at elsewhere. */
+/** Decimals with more digits are left to `oddRow`. */
 const mostDigits = 100;
 
 /**

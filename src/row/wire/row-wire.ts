@@ -104,7 +104,7 @@ export class RowWire {
     return this.#bytes.subarray(at, this.#length);
   }
 
-  /** Takes the row written last back. */
+  /** Removes the row written last. */
   dropLast(): void {
     this.#length = this.#lastStart;
     this.rows -= 1;
@@ -461,7 +461,7 @@ const specialDoubles: Readonly<Record<string, number>> = {
 };
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** A number below 2^32 as a varint; returns the place behind it. */
+/** Writes a number below 2^32 as a varint and returns where it ends. */
 function putVarint(bytes: Uint8Array, start: number, value: number): number {
   let at = start;
   let left = value;
@@ -473,7 +473,7 @@ function putVarint(bytes: Uint8Array, start: number, value: number): number {
   return at;
 }
 
-/** A 64-bit number as a varint; returns the place behind it. */
+/** Writes a 64-bit number as a varint and returns where it ends. */
 function putVarint64(bytes: Uint8Array, start: number, upper: number, lower: number): number {
   let high = upper;
   let low = lower;

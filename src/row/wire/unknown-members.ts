@@ -3,7 +3,7 @@ import { malformed, type WireCursor } from "./wire-cursor.ts";
 /** Fields unknown to a message's descriptor, by number, with their original bytes, tags included. */
 export type UnknownPieces = Map<number, Uint8Array[]>;
 
-/** Most of them in a row: drift is a few. Each costs objects, hundreds of times its bytes on the wire. */
+/** Most of them in a row: usually there are a few. Each takes objects of hundreds of times its bytes on the wire. */
 const mostUnknown = 1000;
 
 /** Steps over the unknown field at the cursor, the `count`th of its row, and keeps it. Throws `malformed_row`. */

@@ -90,7 +90,7 @@ export class WireCursor {
 
 export function malformed(what: string): RunvaultError {
   return new RunvaultError("malformed_row", `the page is not a complete protobuf message of rows: ${what}`, {
-    hint: "Nothing of this page was taken. Look at the gateway and at any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
+    hint: "Nothing from this page was used. Check the gateway and any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
   });
 }
 

@@ -270,14 +270,14 @@ it.each([
     "dahlia",
     ends("inclusive", "inclusive"),
     [moving(dialects.dahlia, same, (ns) => ns + second), moving(dialects.dahlia, same, (ns) => ns + 1n)],
-    /^tables\.fills\.times\.to: .*end=\d+ includes a row from \S+, which is later/,
+    /^tables\.fills\.times\.to: .*end=\d+ includes the later row of \S+/,
   ],
   [
     "an exclusive beginning leaves the whole second out",
     "dahlia",
     ends("exclusive", "exclusive"),
     [moving(dialects.dahlia, (ns) => ns + second, same), moving(dialects.dahlia, (ns) => ns + 1n, same)],
-    /^tables\.fills\.times\.from: .*begin=\d+ excludes a row from \S+, which is later/,
+    /^tables\.fills\.times\.from: .*begin=\d+ excludes the later row of \S+/,
   ],
   [
     "microseconds are compared as milliseconds",

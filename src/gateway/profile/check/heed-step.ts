@@ -57,17 +57,13 @@ export async function checkFineRows(probe: TableProbe, sample: readonly SampleRo
   const isIn = missingFrom([fine], page.rows).length === 0;
   if (!isGiven(page) || isIn !== (side === "to")) return;
   const has = isIn ? "includes" : "excludes";
-  tellCoarse(
-    probe,
-    side,
-    `${parameters[side]}=${text} ${has} a row from ${formatTime(fine.ts)}, which is later`,
-  );
+  tellCoarse(probe, side, `${parameters[side]}=${text} ${has} the later row of ${formatTime(fine.ts)}`);
 }
 
 function tellCoarse(probe: TableProbe, side: "from" | "to", told: string): void {
   tellHeed(probe, `row times and ${side}`, `${told}: the gateway compares times in a coarser unit`, {
     kind: "bounds",
     at: `times.${side}`,
-    hint: "Ask the gateway's operator to compare bounds with a row's full time; a profile cannot correct this.",
+    hint: "Ask the gateway's operator to compare bounds with a row's full time; no profile setting can correct this.",
   });
 }

@@ -4,13 +4,13 @@ import type { RowRequest } from "../../../model/source.ts";
 import type { Pages } from "../../profile/profile.ts";
 import { type PageTold, totalOf } from "./next-page.ts";
 
-/** What an answer's total is compared with, and who is told. */
+/** What an answer's total is compared with, and where the result goes. */
 export interface Announcement {
   readonly pages: Pages;
   readonly place: ErrorPlace;
   /** Enough rows; further ones are neither read nor missed. */
   readonly wanted: number | undefined;
-  /** Nothing bounds what is asked for. */
+  /** The request has no bounds. */
   readonly isOpen: boolean;
   /** Whether a total counts the requested rows, and not all of the run. */
   readonly isOfThese: (total: bigint) => Promise<boolean>;
@@ -49,7 +49,7 @@ export class AnnouncedRows {
     const total = this.#total;
     if (total === undefined || total === BigInt(rows) || wanted !== undefined) return undefined;
     if (total < BigInt(rows)) {
-      tell(`${place.table} has more rows than its pages announce: their total is not believed`);
+      tell(`${place.table} has more rows than its pages announce: their total is ignored`);
       return undefined;
     }
     if (!(await isOfThese(total))) return undefined;

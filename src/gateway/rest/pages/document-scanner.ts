@@ -125,7 +125,7 @@ export class DocumentScanner {
       // some servers begin with a byte order mark
       if (chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf) at = 3;
     }
-    // a line end replaces a comma or bracket, except one left over from the previous chunk
+    // a line end replaces a comma or bracket, but one may be left over from the previous chunk
     const out = Buffer.allocUnsafe(chunk.length + 2);
     let length = 0;
     while (at < chunk.length) {
@@ -242,7 +242,7 @@ export class DocumentScanner {
       const byte = chunk[at]!;
       at++;
       if (byte === quote) return at;
-      if (byte !== backslash) throw this.#wrong("a string holds a line break");
+      if (byte !== backslash) throw this.#wrong("a string contains a line break");
       if (at === chunk.length) {
         this.#escaped = true;
         return -1;
@@ -263,7 +263,7 @@ export class DocumentScanner {
     if (this.#state === state.afterRow) {
       if (byte === comma) this.#state = state.row;
       else if (byte === closeBracket) this.#endArray();
-      else throw this.#wrong("there is no comma between two rows");
+      else throw this.#wrong("a comma between two rows is missing");
       return at + 1;
     }
     if (byte === closeBracket && this.#state === state.firstRow) {
@@ -301,7 +301,7 @@ export class DocumentScanner {
       while (at < chunk.length && !isDelimiter(chunk[at]!)) at++;
       const piece = chunk.subarray(from, at);
       this.#scalar += latin1(piece);
-      if (this.#scalar.length > longestScalarBytes) throw this.#wrong("a value is none");
+      if (this.#scalar.length > longestScalarBytes) throw this.#wrong("a value is invalid");
       this.#keep(piece);
       if (at < chunk.length) this.#endScalar();
       return at;
@@ -319,13 +319,13 @@ export class DocumentScanner {
       case state.firstKey:
       case state.key:
         if (byte === closeBrace && this.#state === state.firstKey) return this.#close(chunk, at);
-        if (byte !== quote) throw this.#wrong("a member has no name");
+        if (byte !== quote) throw this.#wrong("a member's name is missing");
         this.#keep(chunk.subarray(at, at + 1));
         this.#key = (top?.alive ?? 0) === 0 ? undefined : [];
         this.#state = state.keyText;
         return at + 1;
       case state.colon:
-        if (byte !== colon) throw this.#wrong("a member has no colon");
+        if (byte !== colon) throw this.#wrong("the colon after a member's name is missing");
         this.#keep(chunk.subarray(at, at + 1));
         this.#state = state.value;
         return at + 1;
@@ -340,7 +340,7 @@ export class DocumentScanner {
         }
         return at + 1;
       default:
-        throw this.#wrong("there is text behind the document");
+        throw this.#wrong("there is more text after the document");
     }
   }
 
@@ -397,7 +397,7 @@ export class DocumentScanner {
   }
 
   #endScalar(): void {
-    if (!scalarForm.test(this.#scalar)) throw this.#wrong("a value is none");
+    if (!scalarForm.test(this.#scalar)) throw this.#wrong("a value is invalid");
     this.#endValue();
   }
 
@@ -434,7 +434,7 @@ export class DocumentScanner {
       if (path.length === depth + 1) complete |= bit;
       else leads |= bit;
     }
-    if ((top.taken & (complete | leads)) !== 0) throw this.#wrong(`${JSON.stringify(name)} is there twice`);
+    if ((top.taken & (complete | leads)) !== 0) throw this.#wrong(`${JSON.stringify(name)} appears twice`);
     top.taken |= complete | leads;
     this.#lead(complete, leads);
   }
@@ -444,14 +444,14 @@ export class DocumentScanner {
     try {
       return JSON.parse(`"${Buffer.from(bytes).toString("utf8")}`) as string;
     } catch {
-      throw this.#wrong("a name is none");
+      throw this.#wrong("a name is invalid");
     }
   }
 
   #keep(piece: Uint8Array): void {
     if (this.#capture === undefined) return;
     if (this.#capture.length + piece.length > this.#mostValueBytes) {
-      throw this.#wrong(`a value that is needed is longer than ${this.#mostValueBytes} bytes`);
+      throw this.#wrong(`a required value is longer than ${this.#mostValueBytes} bytes`);
     }
     this.#capture += latin1(piece);
   }
@@ -465,7 +465,7 @@ export class DocumentScanner {
       place: this.#place,
       // nothing else is read
       status: 200,
-      hint: "Compare the profile with what the gateway sends; `runvault profile check` shows both.",
+      hint: "Compare the profile with the gateway's answers; `runvault profile check` shows both.",
     });
   }
 }

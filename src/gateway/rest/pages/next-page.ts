@@ -46,8 +46,8 @@ export function totalOf(
   const where = "body" in pages.total ? pages.total.body.join(".") : `the header ${pages.total.header}`;
   throw new RunvaultError(
     "not_a_gateway",
-    `the answer is not as the profile says: ${where} has no number of rows`,
-    { place, status: 200, hint: "Correct the profile's pages, or leave the total out." },
+    `the answer is not as the profile says: ${where} is not a number of rows`,
+    { place, status: 200, hint: "Correct the profile's pages, or remove their total." },
   );
 }
 

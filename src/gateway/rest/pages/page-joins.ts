@@ -31,10 +31,10 @@ export interface JoinChecks {
 }
 
 /**
- * Proves that rows without numbers are complete where pages meet. If a page continues the time with which the previous
+ * Proves that rows without numbers are complete where pages meet. If a page begins at the time at which the previous
  * one ended, the rows of that time are requested once more on their own, and must be the same. A gateway that orders
- * ties differently on each page, or counts places while new rows shift them, doubles one row and hides another there,
- * and no count shows it.
+ * ties differently on each page, or counts places while new rows shift them, repeats one row and hides another, and no
+ * count shows it.
  *
  * Chunks are whole lines, and none spans the end of a page. Throws `stream_cut` before the first row after a
  * difference.
@@ -117,13 +117,13 @@ async function requireSame(
   if (counts.every((count) => count === 0 || (mayEndShort && count > 0))) return;
   throw new RunvaultError(
     "stream_cut",
-    `the pages of rows make no sense: the ${came.length} rows of ${time} that lie on two pages are not the ${again.length} that come by themselves`,
+    `the pages of rows are inconsistent: the ${came.length} rows of ${time} on two pages differ from the ${again.length} that a request for this time alone returns`,
     {
       place: checks.place,
       hint:
         again.length === 0
-          ? "Bounds around that one time bring no row: the gateway may compare bounds in a coarser unit than `times` in the profile says, so ask its operator."
-          : "The gateway may send rows of one time in another order on each page, and rows have no number that would show it: ask its operator for a stable order.",
+          ? "A request for that time alone returns no rows: the gateway may compare bounds in a coarser unit than `times` in the profile says, so ask its operator."
+          : "The gateway may order rows of the same time differently on each page, and rows have no number that would show it: ask its operator for a stable order.",
     },
   );
 }

@@ -26,7 +26,7 @@ export function pageRows(form: RowForm, values: readonly (readonly string[])[], 
     end: () => {
       scanner.end();
       if (scanner.value(values.length) === "false") {
-        const message = "the gateway says ok: false beside its rows: they are not all";
+        const message = "the gateway sent ok: false with its rows, so rows are missing";
         throw new RunvaultError("server_error", message, { place, status: 200 });
       }
       return nothing;

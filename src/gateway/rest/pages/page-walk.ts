@@ -35,7 +35,7 @@ export interface PageWalk extends Announcement {
   open(more: Readonly<Record<string, string | number>>): Promise<OpenPage>;
   /** The page at an address that a page named. */
   openAddress(address: string): Promise<OpenPage>;
-  /** Called at the end of pages that name the next one, if the first was the last: whether the place existed. */
+  /** Called at the end of pages that name the next one, if there was only one: whether the place for the next existed. */
   readonly onOnlyPage?:
     | ((told: { readonly rows: number; readonly isThere: boolean }) => Promise<void>)
     | undefined;
@@ -56,9 +56,9 @@ export const usualSize = 1000;
 /**
  * The rows of all pages, one per line, in order of arrival.
  *
- * Throws `rows_missing` if fewer came than announced and nobody else judges that, and `stream_cut` if the pages are
- * inconsistent; everything returned before that is complete. Pages by number are returned once they have come twice, so
- * in that case nothing is; for open ranges they are `incomplete` after the first.
+ * Throws `rows_missing` if fewer came than announced and there is no `onTotal`, and `stream_cut` if the pages are
+ * inconsistent; everything returned before that is complete. Pages by number are returned only once they have come
+ * twice; for open ranges they are `incomplete` after the first.
  */
 export function walkPages(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
   switch (walk.pages.by) {
@@ -110,11 +110,11 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
       watch.see(rows);
       if (!isNew && watch.first !== undefined) {
         isNew = true;
-        if (!walk.hasTwins && firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
+        if (!walk.hasTwins && firsts.isAgain(watch.first)) throw cut("the same page came twice", place);
       }
       yield rows;
     }
-    if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
+    if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("the same page came twice", place);
     walk.onPageEnd?.(page.rows.rows);
     announced.see(toldOf(page));
     got += page.rows.rows;
@@ -125,8 +125,9 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
       return await announced.requireCame(got);
     }
     next = told.text;
-    if (cursors.isAgain(next)) throw cut("a page names a next one that came before", place);
-    if (empty > mostEmptyPages) throw cut(`${empty} pages in a row were empty, and there is another`, place);
+    if (cursors.isAgain(next)) throw cut("a page's next page is one that came before", place);
+    if (empty > mostEmptyPages)
+      throw cut(`${empty} pages in a row were empty, and yet another follows`, place);
   }
 }
 
@@ -134,7 +135,7 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
  * Each page begins one row early, and that row must be the last of the page before, so nothing is lost between them.
  *
  * This also works while rows are being added: none are removed, so a row inserted before the join shifts it, and one
- * after it is still to be read. At the end the rows are those at the time of the last page. Only equal rows may hide a
+ * after it has yet to be read. At the end the rows are those at the time of the last page. Only equal rows may hide a
  * shifted join; those of its time are then requested on their own, as in page-joins.ts.
  */
 async function* byOffset(
@@ -179,7 +180,7 @@ async function* byOffset(
     got += fresh;
     walk.onPageEnd?.(fresh);
     if (fresh === 0) return await announced.requireCame(got);
-    if (watch.mark === mark) throw cut("a page came a second time", place);
+    if (watch.mark === mark) throw cut("the same page came twice", place);
     mark = watch.mark;
     last = watch.last;
   }
@@ -222,7 +223,7 @@ async function* byNumber(
     const second: Pass = { most: 0, pages: 0, rows: 0, total: undefined };
     for await (const rows of takeRows(onePass(walk, pages, other, second), walk.wanted)) again.add(rows);
     if (again.take() !== sum.take() && !(await isSameByMeaning(walk, pages, other, spool)))
-      throw cut("in pages of another size other rows came", place);
+      throw cut("a second pass with another page size returned other rows", place);
   }
   yield* spool.forward();
 }
@@ -275,7 +276,7 @@ async function* onePass(
       watch.see(rows);
       if (!isNew && watch.first !== undefined) {
         isNew = true;
-        if (!walk.hasTwins && firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
+        if (!walk.hasTwins && firsts.isAgain(watch.first)) throw cut("the same page came twice", place);
       }
       pass.rows = before + page.rows.rows;
       yield rows;
@@ -283,7 +284,7 @@ async function* onePass(
     const { rows } = page.rows;
     pass.rows = before + rows;
     pass.most = Math.max(pass.most, rows);
-    if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("a page came a second time", place);
+    if (walk.hasTwins && isPageAgain(watch, firsts, alike)) throw cut("the same page came twice", place);
     pass.total = announced.see(toldOf(page));
     if (rows === 0) return await announced.requireCame(pass.rows);
     if (pass.total === BigInt(pass.rows)) return;
@@ -311,16 +312,16 @@ class AlikePages {
 }
 
 function otherTotal(place: ErrorPlace): RunvaultError {
-  return cut("the total is another on each page", place);
+  return cut("the total differs between pages", place);
 }
 
 function notClosed(place: ErrorPlace): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    "rows come in pages by number, which move when rows come, and more are to come into what is asked for",
+    "the gateway numbers its pages, and rows that are still being added could shift them",
     {
       place,
-      hint: "Ask up to an instant that has passed; of a run that has ended, the request says so by `final`.",
+      hint: "Request rows only up to a time that has passed; for a run that has ended, set `final` in the request.",
     },
   );
 }
@@ -330,5 +331,5 @@ function notJoined(place: ErrorPlace): RunvaultError {
 }
 
 function cut(what: string, place: ErrorPlace): RunvaultError {
-  return new RunvaultError("stream_cut", `the pages of rows make no sense: ${what}`, { place });
+  return new RunvaultError("stream_cut", `the pages of rows are inconsistent: ${what}`, { place });
 }

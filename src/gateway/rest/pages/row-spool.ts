@@ -107,7 +107,7 @@ export class RowSpool implements AsyncDisposable {
     try {
       for (let at = 0; at < length; ) {
         const { bytesRead } = await this.#file.read(bytes, at, length - at, from + at);
-        if (bytesRead === 0) throw new Error("the file of rows put aside is shorter than it was");
+        if (bytesRead === 0) throw new Error("the temporary file of rows has become shorter");
         at += bytesRead;
       }
     } catch (thrown) {
@@ -118,7 +118,7 @@ export class RowSpool implements AsyncDisposable {
 
   #failed(cause: unknown): RunvaultError {
     const { code, message } = RunvaultError.from(cause);
-    return new RunvaultError(code, `rows could not be put aside: ${message}`, {
+    return new RunvaultError(code, `the rows cannot be kept in a temporary file: ${message}`, {
       cause,
       place: { file: this.#folder },
       hint: "Set TMPDIR to a writable folder on a disk with free space.",

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 
-/** So many values are remembered; of later ones, those at powers of two. */
+/** All values up to this number are remembered; of later ones, those at powers of two. */
 const mostRemembered = 65_536;
 
 /**
- * Detects repeated values. A cycle is found however long the way into it, at the latest after two rounds, in bounded
- * memory.
+ * Detects repeated values in bounded memory. A cycle is found after two rounds at the latest, however late it begins.
  */
 export class SeenOnce {
   readonly #seen = new Set<string>();
