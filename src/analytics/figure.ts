@@ -3,7 +3,7 @@ import { formatTime, type Nanoseconds } from "../model/time.ts";
 
 const instant = z.string().describe("RFC 3339, UTC, nine decimals");
 
-/** A number that is known, with what anybody needs to compute it again. */
+/** A known number, with everything needed to compute it again. */
 const knownFigureSchema = z.strictObject({
   value: z
     .union([z.number(), z.string().regex(/^-?\d+(?:\.\d*[1-9])?$/)])
@@ -37,8 +37,8 @@ export interface FigureBasis {
 }
 
 /**
- * A number as a figure. A value that is none (NaN, an infinity) becomes null with the reason `notFinite`, for a caller
- * that knows a better reason gives it by `noFigure`; -0 becomes 0.
+ * A number as a figure. NaN and infinities become null with the reason `notFinite`; callers that know a better reason
+ * use `noFigure`. -0 becomes 0.
  */
 export function figure(
   value: number | string,
@@ -57,7 +57,7 @@ export function figure(
   };
 }
 
-/** A figure that there is none of, and why: `no fills`, `fewer than 2 returns`. */
+/** A missing figure, and why: `no fills`, `fewer than 2 returns`. */
 export function noFigure(reason: string): UnknownFigure {
   return { value: null, reason };
 }

@@ -7,7 +7,7 @@ export interface LackingTable extends TableOfRun {
   readonly state: string;
 }
 
-/** The tables that are not proven, and that they are as an error. */
+/** The tables that are not proven, and the error that says so. */
 export interface Refusal {
   readonly tables: readonly LackingTable[];
   readonly error: RunvaultError;
@@ -27,7 +27,7 @@ export function refusalOf(shortfall: Shortfall, need: string): Refusal | null {
   const run = formatRun({ instanceId: first.instance, runId: first.run });
   const error = new RunvaultError("incomplete", `${need}: ${notes.join("; ")}`, {
     place: { instance: first.instance, run: first.run, table: first.table },
-    hint: `\`runvault archive ${run}\` tries again; --allow-incomplete computes from the rows there are, and says so.`,
+    hint: `\`runvault archive ${run}\` tries again; --allow-incomplete uses the rows that are there, and says so.`,
   });
   return { tables, error };
 }

@@ -5,7 +5,7 @@ import type { RunRef } from "../model/source.ts";
 /** The views of an archive, which can be narrowed to one run. */
 export interface RunViews {
   readonly connection: DuckDBConnection;
-  /** Has the view of a table show the rows of one run alone. */
+  /** Limits the view of a table to the rows of one run. */
   showOnly(name: TableName, run: RunRef): Promise<void>;
 }
 

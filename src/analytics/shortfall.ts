@@ -19,11 +19,11 @@ interface LackingTable extends TableOfRun {
   readonly accepted?: { readonly at: string; readonly by: string; readonly reason: string };
 }
 
-/** A table of which readers show nothing. */
+/** A table that readers leave out. */
 export interface WithheldTable extends LackingTable {
   /** Null if the run was archived without the table. */
   readonly state: TableState | null;
-  /** Rows that nothing proves, which are shown where that is allowed. */
+  /** Unproven rows, which are shown if that is allowed. */
   readonly rows: number;
 }
 
@@ -57,7 +57,7 @@ export interface Shortfall {
   readonly runs: number;
   readonly withheld: readonly WithheldTable[];
   readonly behind: readonly BehindTable[];
-  /** Only where what is not proven is allowed. */
+  /** Only if unproven rows are allowed. */
   readonly unproven: readonly UnprovenTable[];
   readonly setAside: readonly AsideTable[];
 }
@@ -152,7 +152,7 @@ function besideState(state: TableState, error: string | null): string {
   return code === null ? "" : `, ${code}`;
 }
 
-/** The first few tables by name, each with what there is to say of it, if anything. */
+/** The first few tables by name, each with a remark if there is one. */
 function listed<T extends TableOfRun>(tables: readonly T[], say: (table: T) => string | null): string {
   const most = 3;
   const named = tables.slice(0, most).map((table) => {

@@ -163,7 +163,7 @@ describe("where tables/ is not what is committed, an export of views", () => {
     await using world = await worldOf([run, second]);
     await unlink(join(world.archive.layout.tableDir("fills", run), "all.parquet"));
     const done = await exporting(world.archive.dir, "fills");
-    expect(done.stderr).toContain("tables/fills has 12 rows, and 24 are committed");
+    expect(done.stderr).toContain("tables/fills has 12 rows, but 24 are committed");
     expect(done.stderr).toMatch(/rebuild .*--links/);
     expect(done.status).not.toBe(0);
   });

@@ -162,7 +162,7 @@ describe("formats", () => {
     for await (const part of render(result, "table", { mostRows: 2, onCut: (note) => notes.push(note) }))
       text += part;
     expect(text).toBe("n  t\n-  ----------\n0  \\u001b[31m\n1  \\u001b[31m\n");
-    expect(notes).toEqual(["2 of 200 rows are shown; for all, use the format csv or a file"]);
+    expect(notes).toEqual(["2 of 200 rows are shown; for all, use the csv format or a file"]);
     // leaving early frees the connection for the next query
     expect(await answer("SELECT 1 AS a")).toBe('{"a":1}\n');
   });

@@ -274,7 +274,7 @@ test("a benchmark that is the run itself: beta 1 and alpha 0", async () => {
   expect(shorter).toMatchObject({ value: expect.closeTo(1, 9), n: half - 2 });
   const { stdout: told } = await metrics(...asked);
   expect(told.replaceAll(/\s+/g, " ")).toMatch(
-    /the benchmark's last price is of \S+: \d+ returns of the run after it have nothing to compare with/,
+    /the benchmark's last price is from \S+: \d+ later returns of the run have nothing to compare with/,
   );
 });
 

@@ -267,8 +267,8 @@ describe("people are shown", () => {
     expect(lines).toHaveLength(1_002);
     expect(lines.slice(0, 3)).toEqual(["a  …  d", `-  -  ${"-".repeat(13)}`, `1  …  ${"y".repeat(13)}`]);
     const told = stderr.replace(/\s+/g, " ");
-    expect(told).toContain("note: 2 of 4 columns are shown; for all, use the format vertical or a file ");
-    expect(told).toContain("note: 1,000 of 1,200 rows are shown; for all, use the format csv or a file ");
+    expect(told).toContain("note: 2 of 4 columns are shown; for all, use the vertical format or a file ");
+    expect(told).toContain("note: 1,000 of 1,200 rows are shown; for all, use the csv format or a file ");
   });
 
   test("decimals without zeros that no row needs, as many digits in each row", async () => {

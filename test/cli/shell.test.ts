@@ -114,7 +114,7 @@ describe("commands of the shell", () => {
     const { status, stdout, stderr } = await shell(script, "-f", "csv");
     expect({ status, stdout }).toEqual({ status: 2, stdout: "b\n2\n" });
     expect(stderr).toContain(`${file}  1 row, 8 B\n`);
-    expect(stderr).toContain("the output file exists already");
+    expect(stderr).toContain("the output file already exists");
     expect(await readFile(file, "utf8")).toBe('{"a":1}\n');
     expect((await shell(`\\o ${file} --force\nSELECT 3 AS c;`)).status).toBe(0);
     expect(await readFile(file, "utf8")).toBe('{"c":3}\n');

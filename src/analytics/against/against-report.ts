@@ -37,7 +37,7 @@ export const deltaKinds = ["time", "price", "cost", "quantity", "fee"] as const;
 const deltaSchema = z.strictObject({
   what: z
     .enum(deltaKinds)
-    .describe("here less there; cost is price against there, positive where it is worse here"),
+    .describe("here minus there; cost compares the price with the one there, positive if it is worse here"),
   of: z.string().describe("the symbol of a price or quantity; the currency of a fee; else empty"),
   unit: z.string(),
   n: count.describe("matched fills"),
@@ -53,8 +53,8 @@ const partsSchema = z
     onlyHere: exact.describe("fills only here: their profit by then, at the marks here, less their fees"),
     onlyThere: exact.describe("fills only there, the other way round"),
     price: exact.describe("matched fills: the quantity that both have, at different prices"),
-    quantity: exact.describe("matched fills: what one has more than the other"),
-    fees: exact.describe("matched fills: other fees"),
+    quantity: exact.describe("matched fills: the quantity that only one of them has"),
+    fees: exact.describe("matched fills: different fees"),
     time: exact.describe("matched fills on different sides of the end of the session"),
     marks: exact.describe("the same position, marked to different prices"),
     transfers: exact.describe("deposits and withdrawals"),
@@ -67,7 +67,7 @@ const daySchema = z.strictObject({
   day: z.string().describe("the session"),
   here: exact,
   there: exact,
-  difference: exact.describe("here less there"),
+  difference: exact.describe("here minus there"),
   parts: partsSchema,
 });
 
@@ -97,7 +97,7 @@ export const againstReportSchema = z.strictObject({
     verdict: z
       .enum(againstVerdicts)
       .describe(
-        "DIFFERS where anything does by more than was allowed; SAME where all was compared and nothing does",
+        "DIFFERS if anything differs by more than allowed; SAME if everything was compared and nothing does",
       ),
     reasons: z.array(z.string()).describe("what was not compared, and why"),
     options: z.strictObject({
@@ -115,7 +115,7 @@ export const againstReportSchema = z.strictObject({
         there: count,
         matched: count,
         equal: count.describe("matched fills that are equal in time, price, quantity and fee"),
-        beyond: count.describe("matched fills that differ by more than was allowed"),
+        beyond: count.describe("matched fills that differ by more than allowed"),
         onlyHere: unmatchedSchema,
         onlyThere: unmatchedSchema,
         deltas: z.array(deltaSchema),

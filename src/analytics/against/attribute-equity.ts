@@ -25,16 +25,15 @@ export interface ComparedDay {
 }
 
 /**
- * At the end of each common session the difference of two equities, here less there, in parts that add up to it. A
- * linear position is worth what it costs and what its fills have brought since, so that equity is
+ * Splits the difference of two equities (here minus there) at the end of each common session into parts that add up to
+ * it. For linear positions, equity is
  *
  *     transfers + events + Σ fills ∓ value(quantity, price) - fee, and + value(position, mark)
  *
- * and a difference of two of these falls apart fill by fill: those only here or there with all they brought; of matched
- * ones what the smaller quantity of the two cost more at one price than at the other (`price`), their fees, and what is
- * left of the larger quantity, as if it were a fill of its own (`quantity`). Matched fills between which a session ends
- * are `time`; the positions that both have are `marks` where they are marked to other prices. `rest` is what that leaves:
- * of runs whose books balance, nothing.
+ * so the difference can be split fill by fill. Fills only here or there count with their whole profit. Matched fills
+ * count with the price difference on the smaller quantity (`price`), their fees, and the excess of the larger quantity,
+ * as if it were a separate fill (`quantity`). Matched fills on different sides of a session's end are `time`, common
+ * positions marked to different prices are `marks`. `rest` is what remains: nothing if the books of both runs balance.
  */
 export function attributeEquity(
   here: RunSide,
@@ -61,7 +60,7 @@ export function attributeEquity(
   );
   const [upHere, upThere] = [10n ** BigInt(scale - here.scale), 10n ** BigInt(scale - there.scale)];
   let [price, fees] = [0n, 0n];
-  /** A pair that both have had by now. */
+  /** A pair of which both fills have happened. */
   const meet = (fill: number, match: number) => {
     const quantity = own.quantityAt(fill, other, match);
     own.book("common", fill, quantity.own);
@@ -191,7 +190,7 @@ class SideBooks {
     this.#isOwn = positions.map(
       ({ instrument }, position) =>
         this.#isOwnBook[position]! &&
-        // without a currency that is known, there is but one
+        // an instrument without a known currency has the only one
         (instrument.currency === series.currency || instrument.currency === ""),
     );
     this.#feeCurrency = fills?.feeCurrencies.indexOf(series.currency) ?? -1;
@@ -273,7 +272,7 @@ class SideBooks {
     holding.flow += this.flowOf(fill, quantity);
   }
 
-  /** Books a fill with its fee, or takes it back. */
+  /** Books a fill with its fee, or removes it again. */
   bookWhole(share: Share, fill: number, sign: 1n | -1n): void {
     this.book(share, fill, sign * this.quantityOf(fill));
     this.#holdings[share][this.#side.trades!.fills.position[fill]!]!.flow -= sign * this.feeOf(fill);

@@ -67,7 +67,7 @@ function compareSides(here: RunSide, there: RunSide, options: AgainstOptions): A
       ? pairs.map((pair): EquityReport => seriesReport(here, there, pair, matches, options.tolerance))
       : null;
   if (!withFills && equity !== null)
-    notes.push("without fills of both, their part of the difference is in the rest");
+    notes.push("without the fills of both runs, their part of the difference is in the rest");
   const unpaired = {
     here: here.series.filter((_, index) => !pairs.some((pair) => pair.here === index)).map(seriesName),
     there: there.series.filter((_, index) => !pairs.some((pair) => pair.there === index)).map(seriesName),
@@ -103,7 +103,7 @@ function compareSides(here: RunSide, there: RunSide, options: AgainstOptions): A
 
 function reasonsOf({ lacking, shortfall }: RunSide, where: "here" | "there"): string[] {
   const absent = Object.values(lacking).flatMap((why) => (why === null ? [] : [`${where}, ${why}`]));
-  // where that is allowed
+  // only if unproven rows are allowed
   const doubtful = shortfall.unproven.map(
     ({ table, state }) => `${where}, ${table} is ${state}: rows may be missing`,
   );
@@ -114,7 +114,7 @@ function booksOfSide({ series, trades }: RunSide): Book[] {
   return booksOf([...series, ...(trades?.fills.positions ?? [])]);
 }
 
-/** One name for books that are compared, another for each of the others. */
+/** Gives books that are compared the same name, and each other book a different one. */
 function nameBooks(
   here: readonly Book[],
   there: readonly Book[],

@@ -12,10 +12,9 @@ export interface MatchedColumns {
 }
 
 /**
- * The fills of a run by group, and within one by time, price, quantity, fee and seq, so that the order of the rows does
- * not matter. Above the places stands a tree of the smallest and largest price of those that are still free, by which
- * the nearest free fill in a range of prices is found in a logarithm of steps, unless prices above and below the range
- * alternate.
+ * The fills of a run by group, then by time, price, quantity, fee and seq, so that the order of the rows does not
+ * matter. A tree with the smallest and largest price of the free places finds the nearest free fill in a price range in
+ * logarithmic time, unless prices above and below the range alternate.
  */
 export class FillIndex {
   /** Fills in the order of their places. */
@@ -110,7 +109,7 @@ export class FillIndex {
     return this.#lowest[this.#size + place]! !== Number.POSITIVE_INFINITY;
   }
 
-  /** A fill has its match, and is no other's. */
+  /** Marks a fill as matched. */
   take(place: number): void {
     let node = this.#size + place;
     this.#lowest[node] = Number.POSITIVE_INFINITY;
@@ -143,7 +142,7 @@ function compareFills({ price, quantity, fee, seq }: MatchedColumns, a: number, 
   return a - b;
 }
 
-/** Fills by time; rows of an archive are so already. */
+/** Sorts fills by time, as the rows of an archive already are. */
 function byTime({ count, ts }: MatchedColumns): Int32Array {
   const fills = Int32Array.from({ length: count }, (_, fill) => fill);
   for (let fill = 1; fill < count; fill++) {

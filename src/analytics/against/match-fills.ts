@@ -26,13 +26,13 @@ export function noMatches(here: MatchedColumns, there: MatchedColumns): Matches 
 }
 
 /**
- * Matches fills of two runs one to one, those that have none yet, and adds what it finds to `matches`. Of all pairs
- * within a group and the limits, the one nearest in time is made first, then the next nearest of what is left, and so
- * on. Of pairs as near in time, that of the nearest prices is first, then of quantities, fees, and the smallest seqs here
- * and there. So the answer is the same whatever the order of the rows.
+ * Matches the unmatched fills of two runs one to one, and adds the pairs to `matches`. Of all pairs within a group and
+ * the limits, the one nearest in time is matched first, then the next nearest of the rest, and so on. Ties go to the
+ * nearest prices, then quantities, then fees, then the smallest seqs here and there. So the order of the rows does not
+ * matter.
  *
- * It is found without looking at all pairs: a pair of which each is the other's nearest is one of that order's, and
- * going from a fill to its nearest, and from there to its nearest, ends at such a pair (nearest-neighbour chain).
+ * This does not need all pairs: two fills that are nearest to each other are such a match, and going from a fill to its
+ * nearest, again and again, ends at such a pair (nearest-neighbour chain).
  */
 export function matchFills(
   here: MatchedColumns,
@@ -63,7 +63,7 @@ export function matchFills(
   for (let group = 0; group < groups.count; group++) {
     for (let place = pairing[0].index.starts[group]!; place < pairing[0].index.starts[group + 1]!; place++) {
       if (!pairing[0].index.isFree(place)) continue;
-      // places by turns of here and there, each the nearest of the one before
+      // places of the two runs in turn, each the nearest to the one before
       chain.push(place);
       while (chain.length > 0) {
         const side = (chain.length - 1) & 1;
@@ -95,7 +95,7 @@ function match([here, there]: readonly [Side, Side], atHere: number, atThere: nu
   there.index.take(atThere);
 }
 
-/** Fills that are equal in all are nearest to each other: both indices have them in one order. */
+/** Matches fills that are equal in everything: both indices have them in the same order. */
 function matchEqual(sides: readonly [Side, Side], groups: number): void {
   const [here, there] = sides;
   for (let group = 0; group < groups; group++) {
@@ -167,10 +167,10 @@ function nearestOf(sides: readonly [Side, Side], side: 0 | 1, place: number, lim
   return best;
 }
 
-/** Finite, as a place that is taken has infinities for its range of prices. */
+/** Finite, because a taken place has infinities for its range of prices. */
 const anyPrice = [-Number.MAX_VALUE, Number.MAX_VALUE] as const;
 
-/** Wide enough for what rounding does to a double; `isNear` decides. */
+/** Allows for rounding of doubles; `isNear` decides. */
 const slack = 1 + 1e-12;
 
 /** Prices of the other run that may be near enough. */

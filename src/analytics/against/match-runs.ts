@@ -94,7 +94,7 @@ function grouped(
   return { ...both, count: numbers.size };
 }
 
-/** Numbers things as they are met, from 0. */
+/** Numbers things from 0 in the order of their first occurrence. */
 class Numbers<T> {
   readonly #known = new Map<T, number>();
 

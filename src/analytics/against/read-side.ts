@@ -22,12 +22,12 @@ export interface Close {
   readonly equity: bigint;
 }
 
-/** The equity of an account, portfolio and currency, a point a session, by day. */
+/** The equity of an account, portfolio and currency: one point per session, by day. */
 export interface EquitySeries extends AccountKey {
   readonly closes: readonly Close[];
 }
 
-/** What is compared of a run. */
+/** The data of a run for the comparison. */
 export interface RunSide {
   readonly run: RunRef;
   /** Null if the archive has no fills of it. */
@@ -37,7 +37,7 @@ export interface RunSide {
   readonly scale: number;
   /** Money that moved, by the place in `series`; null if the archive has no events of it. */
   readonly moves: MoveColumns | null;
-  /** Why something is not there. */
+  /** Why something is missing. */
   readonly lacking: {
     readonly fills: string | null;
     readonly equity: string | null;

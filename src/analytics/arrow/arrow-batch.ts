@@ -75,7 +75,7 @@ class ColumnBuilder {
   #nulls = 0;
   #validity: Uint8Array | null = null;
 
-  /** `former` is the column in the batch before: its size is what this one will need, near enough. */
+  /** `former` is the column in the previous batch: this one will need about as much room. */
   constructor(name: string, column: ArrowColumn, former?: ColumnBuilder) {
     this.#name = name;
     this.#column = column;
@@ -114,7 +114,7 @@ class ColumnBuilder {
       data: layout === "bytes" || layout === "text" ? this.#values.subarray(0, this.#bytes) : this.#values,
       ...(valueOffsets.length > 0 ? { valueOffsets } : {}),
     };
-    // makeData's types know the class of a type only where it is written out
+    // makeData's types need each type written out
     return makeData({
       type,
       length: rows,
@@ -185,7 +185,7 @@ class ColumnBuilder {
       throw new RunvaultError(
         "value_out_of_range",
         `column ${this.#name} has more than 2 GiB in a few thousand rows`,
-        { hint: "Leave the column out, or choose another --format." },
+        { hint: "Omit the column, or choose another --format." },
       );
     }
     this.#values = grown(this.#values, end);
@@ -250,7 +250,7 @@ function widen(data: Uint8Array, width: number, rows: number, to: Int32Array): v
   }
 }
 
-/** The same bytes in an array of their own with room for `size`: doubled, so that filling it copies little. */
+/** Copies the bytes to an array with room for `size`: doubled, so that filling it copies little. */
 function grown(bytes: Uint8Array, size: number): Uint8Array<ArrayBuffer> {
   if (bytes.byteLength >= size) return bytes as Uint8Array<ArrayBuffer>;
   const larger = new Uint8Array(Math.max(1024, size, bytes.byteLength * 2));

@@ -41,7 +41,7 @@ export interface ArrowColumn {
   readonly width: number;
 }
 
-/** The Arrow column for a DuckDB type. Times keep their unit and have no time zone, but for TIMESTAMPTZ, which is UTC. */
+/** The Arrow column for a DuckDB type. Times keep their unit; only TIMESTAMPTZ has a time zone, which is UTC. */
 export function arrowColumn(type: DuckDBType): ArrowColumn {
   if (type instanceof DuckDBDecimalType) {
     const width = type.width <= 4 ? 2 : type.width <= 9 ? 4 : type.width <= 18 ? 8 : 16;

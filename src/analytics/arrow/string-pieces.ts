@@ -13,16 +13,15 @@ export interface ColumnSpan {
 /** Most pieces of a string; the last piece may have any length. */
 const mostPieces = 4;
 
-/** Each column in a vector of its own. */
+/** Each column in its own vector. */
 export function wholeColumns(columns: readonly ResultColumn[]): ColumnSpan[] {
   return columns.map((_, index) => ({ first: index, count: 1 }));
 }
 
 /**
  * A select list that cuts the strings of long columns into pieces of twelve characters. Pieces of twelve bytes stand in
- * the vector itself, where longer strings must be fetched one by one: that is five times slower. `longest` is what
- * `longestStringsSql` gave; it decides about speed only, for the pieces put together are the string whatever its length
- * and its characters.
+ * the vector itself, while longer strings must be fetched one by one, which is five times slower. `longest` comes from
+ * `longestStringsSql` and only affects speed: joined again, the pieces are always the whole string.
  */
 export function stringPieces(
   columns: readonly ResultColumn[],

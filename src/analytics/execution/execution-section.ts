@@ -45,9 +45,9 @@ export const executionSection: Section = {
   },
 };
 
-const unclear = "a file of --instruments says which currency and bars are a symbol's";
+const unclear = "set the symbol's currency and bars in a file of --instruments";
 
-/** Names of figures of a part, with the metrics that they are. */
+/** Names of a part's figures, each with its metric. */
 type Named = Readonly<Record<string, string>>;
 
 const typeFigures: Named = {
@@ -85,7 +85,7 @@ class Figures {
     this.#rows = rows;
   }
 
-  /** The figures that are by nothing. */
+  /** The figures of the whole group. */
   ofAll(): Readonly<Record<string, Figure>> {
     const own = this.#by([]);
     return Object.fromEntries(own.map((row) => [String(row.metric), figureOf(row)]));
@@ -116,7 +116,7 @@ class Figures {
 /** The order in which states are listed; others follow. */
 const states = ["filled", "canceled", "expired", "rejected", "accepted", "pending_cancel", "submitted"];
 
-/** The states that orders ended in: they add up to all of them. */
+/** The last states of orders, which add up to all orders. */
 function stateParts(rows: readonly MacroRow[], orders: Figure | undefined): readonly FigurePart[] {
   if (orders === undefined || orders.value === null) return [];
   const basis = { n: orders.n, from: BigInt(0), to: BigInt(0) };
@@ -130,8 +130,8 @@ function stateParts(rows: readonly MacroRow[], orders: Figure | undefined): read
       figures: Object.fromEntries(
         (
           [
-            ["orders", all, "orders", "whose latest row says so"],
-            ["share", all / orders.n, "ratio", "of all that were submitted"],
+            ["orders", all, "orders", "by their latest row"],
+            ["share", all / orders.n, "ratio", "of all submitted orders"],
             ["partly_filled", partly, "orders", "of these, filled in part"],
           ] as const
         ).map(([name, value, unit, convention]) => [

@@ -7,9 +7,9 @@ import type { LinkedRuns } from "./linked-rows.ts";
 
 export interface DatabaseParts {
   readonly onTable?: (table: TableName) => void;
-  /** Puts the tables of trades and the macros into it. */
+  /** Adds the tables of trades and the macros. */
   readonly analytics?: ExportedAnalytics | undefined;
-  /** Has it read the files in `tables/` in place of copies of their rows. */
+  /** Makes it read the files in `tables/` instead of containing copies of their rows. */
   readonly views?: LinkedRuns | undefined;
 }
 
@@ -47,7 +47,7 @@ export async function writeDatabase(
     );
     const counts: bigint[] = [];
     try {
-      // views remember the names they were made with, so all is made as a reader of the file will see it
+      // views keep the names they were created with, so everything is created under the names that readers will see
       await connection.run("USE exported");
       const { manifests } = session;
       const fewRuns = manifests.length > 0 && manifests.length <= 100;

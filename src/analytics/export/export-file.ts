@@ -5,7 +5,7 @@ import { isMissing, syncFile, syncFolder } from "../../archive/storage/fsync-fil
 import { type ErrorDetails, RunvaultError } from "../../model/error.ts";
 import { makeFolder } from "../../model/make-folder.ts";
 
-/** What to do where an export cannot be written. */
+/** What to do if an export cannot be written. */
 export const exportHint = {
   hint: "Point --out (and TMPDIR, for temporary files) at a writable disk with free space, then run the same command again.",
 };
@@ -28,9 +28,9 @@ export class ExportFile implements AsyncDisposable {
   }
 
   /**
-   * Throws `invalid_argument` if the file exists already and `force` is not set, where it is in the folder `outside`,
-   * and for what is not a file: a folder, a pipe, a device. A link is followed. A database's log counts for a file that
-   * is there, also where the database itself is gone.
+   * Throws `invalid_argument` if the file already exists and `force` is not set, if it is inside the folder `outside`,
+   * or if it is a folder, pipe or device. Follows links. A database's log counts as an existing file, even without its
+   * database.
    */
   static async create(
     named: string,
@@ -51,7 +51,7 @@ export class ExportFile implements AsyncDisposable {
       });
     }
     if (there === "file" && !force) {
-      throw new RunvaultError("invalid_argument", "the output file exists already", {
+      throw new RunvaultError("invalid_argument", "the output file already exists", {
         place: { file },
         hint: `Name another ${option}, or set --force to replace it.`,
       });
@@ -62,7 +62,7 @@ export class ExportFile implements AsyncDisposable {
       if (force || (await kindOf(log)) === "nothing") continue;
       throw new RunvaultError(
         "invalid_argument",
-        "beside the output file lies the log of a database that no longer exists",
+        "the log of a database that no longer exists is beside the output file",
         {
           place: { file: log },
           hint: "DuckDB would add its contents to the new one. Name another --out, or set --force to remove it.",
@@ -74,12 +74,12 @@ export class ExportFile implements AsyncDisposable {
     return new ExportFile(file, logs);
   }
 
-  /** Writes pieces, each as soon as it is there. */
+  /** Writes pieces as they arrive. */
   async write(pieces: AsyncIterable<Uint8Array>): Promise<void> {
     await writeAside(this, pieces);
   }
 
-  /** Has the disk keep what was written; returns its size. */
+  /** Syncs the file to disk; returns its size. */
   async sync(): Promise<number> {
     return await storing(this.file, async () => {
       await syncFile(this.aside);
@@ -103,9 +103,9 @@ export class ExportFile implements AsyncDisposable {
 }
 
 interface PlaceOptions {
-  /** Replaces what exists already. */
+  /** Replaces an existing file. */
   readonly force: boolean;
-  /** A folder that is no place for files. */
+  /** A folder in which the file must not be. */
   readonly outside: string;
   /** Default false. */
   readonly isDatabase?: boolean;
@@ -113,12 +113,12 @@ interface PlaceOptions {
   readonly option?: string;
 }
 
-/** Where DuckDB writes what it has not yet put into a database: usually, during a checkpoint, and while it recovers. */
+/** DuckDB's logs of changes that are not yet in the database: the usual one, and those of checkpoints and recovery. */
 function logsOf(file: string): string[] {
   return [".wal", ".wal.checkpoint", ".wal.recovery"].map((ending) => `${file}${ending}`);
 }
 
-/** Writes pieces into a new file, `aside`, that is to become `file`. */
+/** Writes pieces into a new file, `aside`, which will become `file`. */
 export async function writeAside(
   { file, aside }: Pick<ExportFile, "file" | "aside">,
   pieces: AsyncIterable<string | Uint8Array>,
@@ -132,7 +132,7 @@ export async function writeAside(
   }
 }
 
-/** An archive's folder is no place for other files: readers and `verify` take what lies there for the archive's. */
+/** Throws if the file is in the archive's folder, where readers and `verify` would take it for part of the archive. */
 async function refuseInside(file: string, folder: string): Promise<void> {
   let above = dirname(resolve(file));
   let real: string | null = null;

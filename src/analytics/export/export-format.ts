@@ -1,6 +1,6 @@
 import { namedByEnding } from "./file-ending.ts";
 
-/** Forms a table can be exported in; the value is what its files end with. */
+/** Formats in which a table can be exported; the value is the ending of its files. */
 export const exportFormats = {
   parquet: "parquet",
   arrow: "arrow",
@@ -20,7 +20,7 @@ export function exportFormatOf(file: string): ExportFormat | null {
 export const partitions = ["run"] as const;
 export type Partition = (typeof partitions)[number];
 
-/** Those that are written from front to back, and so may go to standard output. */
+/** Formats that are written from front to back, and so may go to standard output. */
 export const streamFormats = ["arrow-stream", "ndjson", "csv"] as const;
 export type StreamFormat = (typeof streamFormats)[number];
 

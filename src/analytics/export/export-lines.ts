@@ -62,9 +62,9 @@ function csvValueSql({ kind }: Column, value: string, decimals: DecimalForm): st
   }
 }
 
-/** RFC 3339 with nine decimals; strftime alone fails at the ends of what nanoseconds can say. */
+/** RFC 3339 with nine decimals; strftime alone fails at the ends of the range of nanoseconds. */
 function instantSql(ns: string): string {
-  // DuckDB divides towards zero, seconds go downwards
+  // DuckDB's division rounds towards zero, but seconds must round down
   const below = `(${ns} % 1000000000 < 0)::BIGINT`;
   const seconds = `(${ns} // 1000000000 - ${below})`;
   const rest = `(${ns} % 1000000000 + 1000000000 * ${below})`;

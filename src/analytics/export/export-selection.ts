@@ -27,7 +27,7 @@ export function refuseWrongFilters(tables: readonly Table[], selection: ExportSe
   }
 }
 
-/** The WHERE clause of a table, with a leading blank; empty for all rows. */
+/** The WHERE clause of a table, with a leading space; empty for all rows. */
 export function selectionSql(table: Table, { filters, symbols, ...bounds }: ExportSelection): string {
   const where = whereSql(
     bounds,

@@ -19,12 +19,12 @@ import { columnsSql, type ExportSelection, selectionSql } from "./export-selecti
 import { type LinkedRuns, linkedRows, requireLinked } from "./linked-rows.ts";
 
 export interface SessionOptions extends ViewOptions {
-  /** The tables that are to be exported; the others are not looked at. */
+  /** The tables to export; others are ignored. */
   readonly tables: readonly Table[];
   readonly selection: ExportSelection;
 }
 
-/** One state of an archive, opened to be exported; the SQL that runs in it is all written here. */
+/** One state of an archive, opened for export. All SQL of exports is in this file. */
 export class ExportSession implements AsyncDisposable {
   readonly #views: OpenViews;
   readonly #tables: readonly Table[];
@@ -40,7 +40,7 @@ export class ExportSession implements AsyncDisposable {
     this.selection = options.selection;
   }
 
-  /** Throws `archive_damaged` if a file of the tables is missing or not what was committed. */
+  /** Throws `archive_damaged` if a file of the tables is missing or differs from the committed one. */
   static async open(archive: QueryArchive, options: SessionOptions): Promise<ExportSession> {
     const views = await openViews(archive, options);
     try {
@@ -70,7 +70,7 @@ export class ExportSession implements AsyncDisposable {
     return this.#views.runsOf(name);
   }
 
-  /** From now on the rows of a table are those of one run. */
+  /** Limits a table to the rows of one run. */
   async narrow(table: Table, run: RunRef): Promise<void> {
     await this.work(() => this.#views.showOnly(table.name, run));
   }
@@ -86,7 +86,7 @@ export class ExportSession implements AsyncDisposable {
     });
   }
 
-  /** A table with all the columns that the archive has of it, and SQL for the text of `extra` where that is one of them. */
+  /** A table with all its columns in the archive, and SQL for the text of `extra` if that is one of them. */
   storedAs(table: Table): { readonly stored: Table; readonly extraSql: string | undefined } {
     const types = this.#archive.exactTypes(table.name);
     return {
@@ -120,7 +120,7 @@ export class ExportSession implements AsyncDisposable {
     return `SELECT ${columns} FROM (${relation})${selectionSql(table, this.selection)}`;
   }
 
-  /** Name and type of the columns that a SELECT gives. */
+  /** Name and type of a SELECT's columns. */
   async columns(sql: string): Promise<ResultColumn[]> {
     return await this.work(async (connection) => {
       const prepared = await connection.prepare(sql);
@@ -152,7 +152,7 @@ export class ExportSession implements AsyncDisposable {
     }
   }
 
-  /** Does something with DuckDB. Throws what a reader of archives has to know, the signal's reason when it aborts. */
+  /** Runs work in DuckDB. Throws its errors as ours, or the signal's reason if it aborts. */
   async work<T>(body: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
     const { connection } = this.#views;
     using limit = new Limit(connection, undefined, this.#signal);
@@ -163,7 +163,7 @@ export class ExportSession implements AsyncDisposable {
     }
   }
 
-  /** Runs a cut SELECT once more, reduced to one value that needs every cell, because only then DuckDB says why. */
+  /** Runs a SELECT that ended early once more, reduced to one value that needs every cell, to get DuckDB's reason. */
   async #reasonOfCut(sql: string): Promise<RunvaultError> {
     try {
       await this.work(async (connection) => await connection.run(`SELECT max(hash(q)) FROM (\n${sql}\n) q`));
@@ -178,7 +178,7 @@ export class ExportSession implements AsyncDisposable {
   }
 }
 
-/** As of a query, but for what only an export meets: a disk that cannot be written is not the archive's damage. */
+/** Like a query's errors, but a disk that cannot be written is not damage of the archive. */
 async function asExportError(error: unknown, views: OpenViews): Promise<RunvaultError> {
   const { code } = duckDBError(error, "");
   const message = error instanceof Error ? error.message : String(error);

@@ -21,23 +21,23 @@ import type { LinkedRuns } from "./linked-rows.ts";
 
 export interface ExportTarget {
   readonly format: ExportFormat;
-  /** A file for one table and for a database, else a folder. */
+  /** A file for one table or a database, otherwise a folder. */
   readonly out: string;
-  /** Replaces what exists already. */
+  /** Replaces existing files. */
   readonly force: boolean;
-  /** `run`: a file a table and run, TABLE/INSTANCE/RUN; null: a file a table. */
+  /** `run`: a file per table and run, TABLE/INSTANCE/RUN; null: a file per table. */
   readonly partition: Partition | null;
-  /** Puts the tables of trades and the macros into a database, which has to hold the tables that they read. */
+  /** Adds the tables of trades and the macros to a database, which must have the tables that they read. */
   readonly analytics?: ExportedAnalytics | undefined;
-  /** Has a database read the tables in place of copying them. */
+  /** Makes a database read the archive's files instead of containing copies. */
   readonly views?: LinkedRuns | undefined;
-  /** A folder that is no place for files: that of the archive. */
+  /** A folder in which no file may be: the archive's. */
   readonly outside: string;
   /** Called with a table's name before its rows are read. */
   readonly onTable?: (table: TableName) => void;
   /** Called with the rows and bytes that were written since the last call. */
   readonly onWritten?: (rows: number, bytes: number) => void;
-  /** Hears the named moments of an export; a test kills the process at each. */
+  /** Called at named moments of an export, at each of which a test kills the process. */
   readonly step?: (name: string) => void;
 }
 
@@ -50,7 +50,7 @@ export interface ExportedFile {
   readonly bytes: number;
 }
 
-/** One file that is to be written, of a table. */
+/** One file to write, of one table. */
 interface Part {
   readonly table: Table;
   readonly run: RunRef | null;
@@ -58,8 +58,8 @@ interface Part {
 }
 
 /**
- * Writes tables to files. No file takes its place before all are written. Throws `invalid_argument` if one exists
- * already, storage errors where the disk does not take them.
+ * Writes tables to files. None is moved to its final name before all are written. Throws `invalid_argument` if one
+ * already exists, and storage errors if the disk fails.
  */
 export async function exportTables(
   session: ExportSession,
@@ -102,8 +102,8 @@ export async function exportTables(
 }
 
 /**
- * The files that hold a table. Names without `=` keep readers from making columns of them: those would be numbers and dates
- * where ids look like it, and pandas would stop at a column that the files have as text.
+ * The files of a table. Readers make columns of names with `=`: with a number or date as type if ids look like one, at
+ * which pandas stops, because the files have that column as text.
  */
 function partsOf(
   session: ExportSession,
@@ -121,14 +121,13 @@ function partsOf(
   });
 }
 
-/** An id as a name that no reader passes over: pyarrow does so with those that begin with `_`. */
+/** An id as a name that every reader accepts: pyarrow skips names that begin with `_`. */
 function seenName(id: string): string {
   return pathName(id).replace(/^_/, "%5F");
 }
 
 /**
- * Throws `invalid_argument` if a folder that readers take for a table as a whole holds files that are not of this
- * export.
+ * Throws `invalid_argument` if a folder that readers take for one table contains files that this export does not write.
  */
 async function refuseStrangers(out: string, tables: readonly Table[], parts: readonly Part[]): Promise<void> {
   const own = new Set(parts.map(({ place }) => place));
@@ -147,7 +146,7 @@ async function refuseStrangers(out: string, tables: readonly Table[], parts: rea
 }
 
 /**
- * Writes one table from front to back, in pieces. `write` returns false when nobody reads any more. Returns the rows.
+ * Writes one table from front to back, in pieces. `write` returns false once the reader is gone. Returns the rows.
  */
 export async function exportStream(
   session: ExportSession,

@@ -10,7 +10,7 @@ import type { Table } from "../../model/profile/table.ts";
 import { agreeing, countText } from "../../model/text/plural.ts";
 import type { QueryArchive } from "../query/query-views.ts";
 
-/** Whether the linked runs were named, or are all of the archive's. */
+/** Whether the linked runs were named, or are all runs of the archive. */
 export type LinkedRuns = "named" | "all";
 
 /**
@@ -55,7 +55,7 @@ export async function requireLinked(
     if (is === wanted) continue;
     throw new RunvaultError(
       "incomplete",
-      `${name}.${column.name} is ${is} in tables/, and ${wanted} elsewhere`,
+      `${name}.${column.name} is ${is} in tables/, but ${wanted} elsewhere`,
       {
         place: { table: name },
         hint: "Run the same `runvault maintain rebuild --widen` or `--extra` again: a change of the column's type was not finished.",
@@ -70,7 +70,7 @@ export async function requireLinked(
   if (found === committed) return;
   throw new RunvaultError(
     "archive_damaged",
-    `tables/${name} has ${countText(found, "row")}, and ${committed} ${agreeing(committed, "is", "are")} committed`,
+    `tables/${name} has ${countText(found, "row")}, but ${committed} ${agreeing(committed, "is", "are")} committed`,
     {
       place: { table: name },
       hint: "Run it again if a job is running; otherwise `runvault verify` names the files, and `runvault maintain rebuild --links` restores them.",

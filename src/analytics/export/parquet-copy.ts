@@ -27,7 +27,7 @@ export function parquetCopySql(
 
 /**
  * The type that a column has to be cast to. DuckDB writes integers of 128 bits as doubles, milliseconds as another
- * time, and intervals without their microseconds, and says nothing about it. What Parquet or its readers lack goes as
+ * time, and intervals without their microseconds, without a warning. Types that Parquet or its readers lack become
  * text.
  */
 function parquetType(type: DuckDBType): string {
@@ -37,7 +37,7 @@ function parquetType(type: DuckDBType): string {
     return `MAP(${parquetType(type.keyType)}, ${parquetType(type.valueType)})`;
   }
   if (type instanceof DuckDBStructType) {
-    // one without names cannot be written as a type
+    // a struct without names cannot be written as a type
     if (type.entryNames.includes("")) return "VARCHAR";
     const fields = type.entryNames.map(
       (name, index) => `${identifier(name)} ${parquetType(type.entryTypes[index]!)}`,

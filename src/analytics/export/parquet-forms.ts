@@ -30,7 +30,7 @@ async function* csvPieces(reading: ParquetReading, through: Through): AsyncGener
   yield* lineText(csvHeader(table), through(reading.stream(lines)));
 }
 
-/** Pieces with the rows that were read since the piece before. */
+/** Pieces, each with the number of rows read since the previous one. */
 async function* counted(pieces: (through: Through) => AsyncIterable<Uint8Array>): AsyncGenerator<RowPiece> {
   let rows = 0;
   const through: Through = async function* (chunks) {

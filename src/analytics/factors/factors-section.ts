@@ -11,7 +11,7 @@ export const factorsSection: Section = {
   tables: ["factors", "bars"],
   isWanted: () => true,
   conventions: ({ horizons }) =>
-    `returns from the close at a value's instant on, over ${horizons.join(", ")} bars; rank IC across symbols at an instant where 5 or more have both, else through time; quantiles by instant`,
+    `returns from the close at a value's time, over ${horizons.join(", ")} bars; rank IC across symbols at times when 5 or more have both, otherwise over time; quantiles per time`,
   read: async (run) => {
     const { instruments, horizons } = run.options;
     if (instruments !== null) await writeInstrumentValues(run.connection, run.run, instruments);
@@ -34,7 +34,7 @@ export const factorsSection: Section = {
   },
 };
 
-/** A kind of part: its name, the figures in it by the metrics that they are, and what its key is made of. */
+/** A kind of part: its name, the metrics of its figures, and the columns of its key. */
 interface PartKind {
   readonly by: string;
   readonly figures: Readonly<Record<string, string>>;
@@ -89,7 +89,7 @@ const quantile: PartKind = {
   key: (row) => [row.factor, bars(row), `Q${row.quantile}`],
 };
 
-/** The parts that rows make, in the order of the rows, all of one kind before the next. */
+/** The parts of the rows, in the order of the rows, kind by kind. */
 function parts(
   rows: readonly MacroRow[],
   kindsOf: (row: MacroRow) => readonly PartKind[],

@@ -5,8 +5,8 @@ import type { MeasuredRun } from "../section/section.ts";
 const shared = ["factor_names", "factor_closes", "factor_at_bars"] as const;
 
 /**
- * Has the macros of factors place a run's values on its bars once for all that is read meanwhile, and not again for
- * each of them. Dispose it before anything of another run is asked.
+ * Makes the macros of factors place a run's values on its bars only once for everything that is read meanwhile. Dispose
+ * it before reading anything of another run.
  */
 export async function sampleFactors({ connection, run }: MeasuredRun): Promise<AsyncDisposable> {
   const args = `${literal(run.instanceId)}, ${literal(run.runId)}`;

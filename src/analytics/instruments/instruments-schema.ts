@@ -13,7 +13,7 @@ const pattern = (must: string) =>
 
 const mustBeDecimal = "must be a decimal number above zero, such as 1, 0.01 or 100";
 
-/** Digits of a number that a double is sure to hold. */
+/** Digits that every double keeps exactly. */
 const sureDigits = 15;
 
 /** An exact decimal: a number of YAML as long as a double holds all of its digits, or a text. */

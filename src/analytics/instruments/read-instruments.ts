@@ -8,9 +8,9 @@ import { plainOf, type TreeFault } from "../../model/yaml/tree.ts";
 import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 import { type InstrumentEntry, instrumentsSchema } from "./instruments-schema.ts";
 
-/** What an instruments file says. */
+/** The contents of an instruments file. */
 export interface InstrumentsFile {
-  /** As it was named. */
+  /** Its name as given. */
   readonly file: string;
   /** In the order of the file: the first that matches counts. */
   readonly entries: readonly InstrumentEntry[];

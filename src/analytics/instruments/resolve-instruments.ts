@@ -61,8 +61,8 @@ export function resolveInstruments(facts: RunFacts, file: InstrumentsFile | null
 }
 
 /**
- * The bars of a symbol that no fill need be of: the only ones, or those that the first entry of the file names whose
- * symbol matches, whatever its venue. Null if there are none; throws `invalid_argument` where that is not clear.
+ * The bars of a symbol, with or without fills: the only ones, or those of the first entry of the file whose symbol
+ * matches, whatever its venue. Null if there are none; throws `invalid_argument` if that is unclear.
  */
 export function barsOfSymbol(
   facts: Pick<RunFacts, "run" | "bars">,
@@ -88,7 +88,7 @@ function rightCase({ run, currencies }: RunFacts, symbol: string, currency: stri
   if (meant === undefined) return currency;
   throw new RunvaultError(
     "invalid_argument",
-    `the instruments file has ${symbol} traded in ${currency}, and the equity rows are in ${meant.currency}`,
+    `the instruments file has ${symbol} traded in ${currency}, but the equity rows are in ${meant.currency}`,
     {
       place: { instance: run.instanceId, run: run.runId, table: "equity" },
       hint: `Did you mean ${meant.currency}? Correct \`currency\` of ${symbol} in the file of --instruments.`,
@@ -108,7 +108,7 @@ function onlyCurrency({ run, currencies }: RunFacts, symbol: string): string {
   const listed = currencies.map(({ currency, ...rows }) => `${currency} (${rowsText(rows)})`);
   throw new RunvaultError(
     "invalid_argument",
-    `the equity rows are in ${listed.join(" and ")}, so the currency of ${symbol} is not clear`,
+    `the equity rows are in ${listed.join(" and ")}, so the currency of ${symbol} is unclear`,
     { place, hint },
   );
 }
@@ -136,7 +136,7 @@ function barsOf(
     if (ofSymbol.length > 0) {
       throw new RunvaultError(
         "invalid_argument",
-        `the instruments file wants other bars of ${own} than the run has: ${ofSymbol.map(barsText).join(" and ")}`,
+        `the run does not have the bars of ${own} that the instruments file names; it has ${ofSymbol.map(barsText).join(" and ")}`,
         { place, hint: `Correct \`bars\` of ${symbol} in the file of --instruments.` },
       );
     }
@@ -150,7 +150,7 @@ function barsOf(
   const isOneVenue = more.every(({ venue }) => venue === only.venue);
   throw new RunvaultError(
     "invalid_argument",
-    `there are several bars of ${own}, and it is not clear which belong to ${symbol}: ${left.map(barsText).join(" and ")}`,
+    `the run has several series of bars of ${own}, and it is unclear which belong to ${symbol}: ${left.map(barsText).join(" and ")}`,
     { place, hint: set(isOneVenue ? "interval" : "venue") },
   );
 }
@@ -171,7 +171,7 @@ const units: readonly (readonly [bigint, string])[] = [
   [1_000_000n, "ms"],
 ];
 
-/** The length of a bar as an instruments file has it. */
+/** The length of a bar as an instruments file writes it. */
 function intervalText(ns: bigint): string {
   const [unit, name] = units.find(([length]) => ns % length === 0n) ?? [1n, "ns"];
   return `${ns / unit}${name}`;
@@ -186,7 +186,7 @@ function instrumentText({ symbol, venues, currency, multiplier, kind, bars }: In
   return `${symbol} at ${venues.join(", ")}: ${kind}, multiplier ${factor}, ${currency}, ${source}`;
 }
 
-/** Where what is taken comes from. */
+/** Where the values of an instrument come from. */
 function sourceText(entry: InstrumentEntry | undefined, index: number, file: InstrumentsFile | null): string {
   if (entry === undefined) return "assumed";
   const assumed = [

@@ -1,17 +1,17 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { RunRef } from "../../model/source.ts";
 
-/** Rows of a run that have something in common, by which a message can name them. */
+/** Rows of a run with something in common, for messages. */
 interface Rows {
   readonly rows: bigint;
   /** The first in the gateway's order. */
   readonly firstSeq: bigint;
 }
 
-/** What of a run's rows bears on its instruments. */
+/** What a run's rows say about its instruments. */
 export interface RunFacts {
   readonly run: RunRef;
-  /** The markets that it traded in. */
+  /** The markets in which it traded. */
   readonly markets: readonly (Rows & { readonly symbol: string; readonly venue: string })[];
   /** The currencies of its equity rows. */
   readonly currencies: readonly (Rows & { readonly currency: string })[];
@@ -22,7 +22,7 @@ export interface RunFacts {
   })[];
 }
 
-/** Reads what bears on the instruments of a run. The views `fills`, `equity` and `bars` have to show that run alone. */
+/** Reads the facts about a run's instruments. The views `fills`, `equity` and `bars` must show only that run. */
 export async function readRunFacts(connection: DuckDBConnection, run: RunRef): Promise<RunFacts> {
   const markets = await rowsOf(connection, "symbol, venue", "fills");
   const currencies = await rowsOf(connection, "currency", "equity");
@@ -41,7 +41,7 @@ export async function readRunFacts(connection: DuckDBConnection, run: RunRef): P
   };
 }
 
-/** Reads which bars a run has. The view `bars` has to show that run alone. */
+/** Reads which bars a run has. The view `bars` must show only that run. */
 export async function readBarFacts(connection: DuckDBConnection): Promise<RunFacts["bars"]> {
   const bars = await rowsOf(connection, "symbol, venue, interval_ns", "bars");
   return bars.map(([symbol, venue, interval, rows, seq]) => ({

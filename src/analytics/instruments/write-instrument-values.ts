@@ -9,8 +9,8 @@ import { resolveInstruments } from "./resolve-instruments.ts";
 import { readRunFacts } from "./run-facts.ts";
 
 /**
- * Has the macro `instrument_values` give what a file of instruments says of the markets of a run's orders, fills and
- * factors; the views have to show that run alone. Throws `invalid_argument` if it is not clear what they are.
+ * Makes the macro `instrument_values` return what an instruments file says about the markets of a run's orders, fills
+ * and factors; the views must show only that run. Throws `invalid_argument` if the instruments are unclear.
  */
 export async function writeInstrumentValues(
   connection: DuckDBConnection,
@@ -69,7 +69,7 @@ export async function writeAllInstrumentValues(
   }
 }
 
-/** The tables that say what markets a run has, and what bears on their instruments. */
+/** The tables that show a run's markets and the facts about their instruments. */
 const marketTables = ["orders", "fills", "factors", "equity", "bars"] as const satisfies readonly TableName[];
 
 /** Copies what was written into the database in use, which has the macros, from `memory`. */

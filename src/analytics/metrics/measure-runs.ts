@@ -27,7 +27,7 @@ import { samplePoints } from "./sampled-points.ts";
 import { sections } from "./sections.ts";
 
 export interface MeasureOptions extends MetricsOptions {
-  /** Rows that are not proven, in place of an error. */
+  /** Uses unproven rows instead of throwing an error. */
   readonly allowIncomplete: boolean;
   readonly memoryLimitMb: number;
   readonly signal?: AbortSignal | undefined;
@@ -165,7 +165,7 @@ async function readSection(
   }
 }
 
-/** Does what the sections do without where there is nothing to say: each of them says why. */
+/** Runs preparation that sections can do without: if it has nothing to say, each section says why. */
 async function whereClear(body: () => Promise<void>): Promise<void> {
   try {
     await body();
@@ -174,7 +174,7 @@ async function whereClear(body: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Calls back once, and gives the same answer from then on. */
+/** Calls `make` once, and returns the same promise from then on. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -183,7 +183,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Throws `NothingToSay` if it is not clear what the instruments are, unless a file was given that should say it. */
+/** Throws `NothingToSay` if the instruments are unclear, unless a file was given that should define them. */
 async function tradesOf({ views, exactTypes, run, manifest, options }: MeasuredRun): Promise<RunTrades> {
   const { instruments, group, fillOrder } = options;
   try {
@@ -202,14 +202,14 @@ async function tradesOf({ views, exactTypes, run, manifest, options }: MeasuredR
   }
 }
 
-/** Why there is nothing of a table; null if there may be rows. */
+/** Why a table has no rows; null if it may have some. */
 function absenceOf(manifest: Manifest, table: TableName): string | null {
   const state = manifest.tables[table]?.state;
   if (state === undefined) return `${table} was never archived for this run`;
   return state === "ABSENT" ? `the gateway keeps no ${table} of this run` : null;
 }
 
-/** That a section's rows are not proven; null if they are. */
+/** Says that a section's rows are not proven; null if they are. */
 function unprovenOf(
   section: Section,
   options: MetricsOptions,

@@ -4,7 +4,7 @@ import { fillOrderChoices } from "../trades/fill-columns.ts";
 import { groupings } from "../trades/trade.ts";
 
 /**
- * The version of the document. A key that is added does not change it; one that is gone, or means another thing, does.
+ * The version of the document. It changes if a key is removed or changes its meaning, not if one is added.
  */
 export const metricsVersion = 1;
 
@@ -15,14 +15,14 @@ function key<T extends z.ZodType>(schema: T, description: string): T {
 const figures = key(z.record(z.string(), figureSchema), "figures by their name");
 
 const groupSchema = z.strictObject({
-  account: key(z.string(), "account that the figures are of"),
+  account: key(z.string(), "account of the figures"),
   portfolio: key(z.string(), "portfolio of the account"),
   currency: key(z.string(), "currency of its amounts"),
   figures,
   parts: key(
     z.array(
       z.strictObject({
-        by: key(z.string(), "what it is a part by: rank, month, symbol"),
+        by: key(z.string(), "kind of part: rank, month, symbol"),
         key: key(z.string(), "which part: 1, 2022-01, BTCUSDT"),
         figures,
       }),
@@ -65,9 +65,12 @@ export const metricsSchema = z
           "requested order of fills that share a timestamp; a note of the trades gives the order used",
         ),
         window: key(z.int().positive().nullable(), "returns of a rolling window; null for none"),
-        instruments: key(z.string().nullable(), "file with what the rows do not say about instruments"),
+        instruments: key(z.string().nullable(), "file with facts about instruments that rows do not have"),
         bookAge: key(z.string(), "age of the oldest book that a fill is compared with: 60s"),
-        horizons: key(z.array(z.int().positive()), "bars over which returns after factors are counted"),
+        horizons: key(
+          z.array(z.int().positive()),
+          "bars over which returns after factor values are measured",
+        ),
         allowIncomplete: key(z.boolean(), "whether unproven rows count"),
       }),
       "how the figures were computed",
@@ -90,7 +93,7 @@ export const metricsSchema = z
           sections: key(z.array(sectionSchema), "its figures by subject"),
         }),
       ),
-      "the runs in the order in which they were named",
+      "the runs, in the order given",
     ),
   })
   .meta({ title: "runvault metrics", description: "The figures of archived runs." });

@@ -3,9 +3,9 @@ import { unlessUnclear } from "../section/macro-rows.ts";
 import type { MeasuredRun } from "../section/section.ts";
 
 /**
- * Has the macros sample a run's equity once for all that is read meanwhile, and not again for each of them. Dispose it
- * before anything of other options, of another run, or of views instead of the run's own is asked. Throws
- * `NothingToSay` if the rows leave open what the series is.
+ * Makes the macros sample a run's equity only once for everything that is read meanwhile. Dispose it before reading
+ * with other options, another run, or other views than the run's own. Throws `NothingToSay` if the rows leave open what
+ * the series is.
  */
 export async function samplePoints({ connection, run, options }: MeasuredRun): Promise<AsyncDisposable> {
   const { base, session, fill } = options;

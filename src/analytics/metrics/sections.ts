@@ -7,7 +7,7 @@ import { rollingSection } from "../performance/rolling-section.ts";
 import { tradesSection } from "../performance/trades-section.ts";
 import type { Section } from "../section/section.ts";
 
-/** All that learns of a run, in order. */
+/** All sections, in order. */
 export const sections: readonly Section[] = [
   performanceSection,
   drawdownsSection,

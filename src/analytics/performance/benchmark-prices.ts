@@ -15,7 +15,7 @@ import type { MeasuredRun } from "../section/section.ts";
 
 const batch = 2_000;
 
-/** Has the macro `benchmark_prices` give these prices. */
+/** Makes the macro `benchmark_prices` return these prices. */
 export async function writeBenchmark(
   connection: DuckDBConnection,
   { ts, price }: BenchmarkPrices,
@@ -52,7 +52,7 @@ export async function benchmarkBars(
     symbols.length === 0 ? "The run has no bars." : `It has bars of ${symbols.slice(0, 5).join(", ")}.`;
   throw new RunvaultError("invalid_argument", `the run has no bars of ${JSON.stringify(benchmark.symbol)}`, {
     place: { instance: run.instanceId, run: run.runId },
-    hint: `${near === null ? has : `Did you mean ${near}?`} A file of prices is named with its ending, .csv.`,
+    hint: `${near === null ? has : `Did you mean ${near}?`} To name a file of prices, include its ending, .csv.`,
   });
 }
 
@@ -99,12 +99,12 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
     `the benchmark${its} does not overlap the returns of the run, ${returns}`,
     {
       place: file === undefined ? place : { file, line: line! },
-      hint: `Give prices of the run's time.${ts.length > 0 && ts.at(-1)! < year1971 ? " A timestamp that is a number is UNIX nanoseconds." : ""}`,
+      hint: `Provide prices for the time of the run.${ts.length > 0 && ts.at(-1)! < year1971 ? " A timestamp that is a number is UNIX nanoseconds." : ""}`,
     },
   );
 }
 
-/** That the prices of a benchmark end before the run does, where they do. */
+/** A note if the benchmark's prices end before the run does. */
 export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly string[]> {
   const { benchmark } = measured.options;
   if (benchmark?.kind !== "prices") return [];
@@ -118,6 +118,6 @@ export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly st
   const later = Number(behind?.later ?? 0);
   if (later === 0) return [];
   return [
-    `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "return")} of the run after it ${later === 1 ? "has" : "have"} nothing to compare with`,
+    `the benchmark's last price is from ${formatTime(end)}: ${countText(later, "later return")} of the run ${later === 1 ? "has" : "have"} nothing to compare with`,
   ];
 }

@@ -36,7 +36,7 @@ function spread(rows: readonly MacroRow[], name: string, unit: string, window: n
     value === null ? [] : [{ value: Number(value), ts: instantOf(ts) }],
   );
   const reason =
-    rows.length < window ? `fewer than ${window} returns` : "no return differs from another in any window";
+    rows.length < window ? `fewer than ${window} returns` : "all returns within each window are equal";
   const last = rows.at(-1);
   const of = (value: number | undefined, which: string): Figure =>
     value === undefined

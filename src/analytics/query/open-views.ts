@@ -28,7 +28,7 @@ export interface ViewOptions {
   /** Memory DuckDB may use before it spills to the temporary folder, in MiB. */
   readonly memoryLimitMb: number;
   readonly threads: number;
-  /** For SQL of people: locks DuckDB to the committed files, which it reads, and to these. */
+  /** For users' SQL: lets DuckDB access only the committed files, to read them, and these. */
   readonly lockedButFor?: readonly string[];
   /** Ends the opening early. */
   readonly signal?: AbortSignal | undefined;
@@ -36,7 +36,7 @@ export interface ViewOptions {
 
 /**
  * An in-memory DuckDB with the views of an archive, which show the generation that was committed when it was opened.
- * Their rows must be asked for, table by table, so that a file counts for no other table than its own.
+ * Rows must be opened table by table with `show`, so that a damaged file only affects its own table.
  */
 export interface OpenViews extends AsyncDisposable {
   readonly connection: DuckDBConnection;
@@ -44,17 +44,17 @@ export interface OpenViews extends AsyncDisposable {
   /** Every committed file that the views may need. */
   readonly files: readonly string[];
   /**
-   * Has the views of these tables show their rows, once every file of theirs is seen to be what was committed. Throws
-   * `archive_damaged` if one is not; the other tables can be shown all the same.
+   * Makes the views of these tables show their rows, after checking that every file is as committed. Throws
+   * `archive_damaged` if one is not; other tables can still be shown.
    */
   show(names: Iterable<TableName>, signal?: AbortSignal): Promise<void>;
   /** The runs whose files a table's view shows, in the order of its rows. */
   runsOf(name: TableName): readonly RunRef[];
-  /** Has the view of a table show the rows of one run alone, of those that it shows. */
+  /** Limits the view of a table to one of the runs that it shows. */
   showOnly(name: TableName, run: RunRef): Promise<void>;
-  /** Has the view of a table show again all the rows that it showed before `showOnly`. */
+  /** Undoes `showOnly` for a table. */
   showAll(name: TableName): Promise<void>;
-  /** DuckDB's error as ours; `history_query_failed` where commits since the opening took files away. */
+  /** DuckDB's error as ours; `history_query_failed` if commits since the opening removed files. */
   errorOf(error: unknown): Promise<RunvaultError>;
   /** Where the views of these tables show less than all. */
   shortfall(names: readonly TableName[]): Shortfall;
@@ -81,7 +81,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
   signal?.throwIfAborted();
   const errorOf = async (error: unknown) => {
     const known = asQueryError(error, every);
-    // DuckDB looks for a missing file as for a glob, which a locked query may not
+    // DuckDB searches for a missing file as for a glob, which a locked query is not allowed to do
     const refused = known.message.startsWith("Permission Error");
     if (known.code !== "archive_damaged" && !refused) return known;
     const missing = refused ? await firstMissing(archive.store, shown) : null;

@@ -56,7 +56,7 @@ export function asQueryError(error: unknown, files: readonly string[]): Runvault
   }
 }
 
-/** An error of a statement that ran with a line of ours before it, by the statement's own lines. */
+/** An error of a statement that ran after a line of ours, with the statement's own line numbers. */
 export function inOwnLines(error: RunvaultError): RunvaultError {
   const message = error.message.replace(/^LINE (\d+):/m, (_, line) => `LINE ${Number(line) - 1}:`);
   if (message === error.message) return error;

@@ -16,7 +16,7 @@ import { tradeTableNames, tradeTableTypes } from "../trades/trade-tables.ts";
 export type QueryArchive = Pick<Archive, "dir" | "layout" | "store" | "manifests" | "exactTypes" | "refresh">;
 
 /**
- * Makes the views: every table, typed, `<table>_f` with doubles where a table has exact columns, and `runs`, one row a
+ * Makes the views: every table, typed, `<table>_f` with doubles where a table has exact columns, and `runs`, one row per
  * run. The tables have no rows yet, and reading one is an error until `showRows` was called for it.
  */
 export async function createViews(
@@ -44,7 +44,7 @@ export async function createViews(
   await createRuns(connection, manifests);
 }
 
-/** Has the view of a table show the rows of these files, or none where there is no file. */
+/** Makes the view of a table show the rows of these files. */
 export async function showRows(
   connection: DuckDBConnection,
   archive: QueryArchive,
@@ -126,7 +126,7 @@ const runTableColumns = tables.flatMap(({ name }): [string, string][] => [
 
 export const runColumnNames: readonly string[] = [...runColumns, ...runTableColumns].map(([name]) => name);
 
-/** Makes the table `runs`, one row a run. */
+/** Makes the table `runs`, one row per run. */
 export async function createRuns(
   connection: DuckDBConnection,
   manifests: readonly Manifest[],

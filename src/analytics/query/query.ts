@@ -48,11 +48,10 @@ export interface QueryResult {
    * `query_invalid` if the query fails, exceeds its time, or is aborted.
    */
   batches(): AsyncIterable<readonly (readonly DuckDBValue[])[]>;
-  /** The same as DuckDB holds them: for what must not become objects. Their columns are the first of a chunk's. */
+  /** The same in DuckDB's form, without making objects. Their columns are the first of a chunk's. */
   chunks(): AsyncIterable<RowChunk>;
   /**
-   * The rows as a Parquet file, which is not there yet; it has to be the one named at the opening. Returns their
-   * number.
+   * Writes the rows to a new Parquet file, which must be the one named at the opening. Returns their number.
    */
   writeParquet(file: string): Promise<number>;
   /** The rows that were read so far. */
@@ -64,7 +63,7 @@ export interface Query extends AsyncDisposable {
   /**
    * Runs one SELECT, or an EXPLAIN of one. Throws `query_invalid` with DuckDB's message, and `archive_damaged` if a
    * committed file of a table that it names is missing or not what was committed. One at a time. A statement that calls
-   * a macro of the analytics runs in one thread: with more, sums of doubles come in another order every time.
+   * a macro of the analytics runs in one thread: with more, sums of doubles would vary from run to run.
    */
   run(sql: string, signal?: AbortSignal): Promise<QueryResult>;
 }
@@ -101,7 +100,7 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
   );
 }
 
-/** Makes what a statement names that is no view of committed files. */
+/** Makes what a statement names besides the views of committed files. */
 interface Made {
   readonly tradeTables: (names: readonly TradeTableName[], signal: AbortSignal) => Promise<void>;
   /** Writes the instruments for the macros, which must exist. */
@@ -237,9 +236,13 @@ class LockedQuery implements Query {
   ): Promise<number> {
     using _ = limit;
     if (statement.kind === "explain") {
-      throw new RunvaultError("query_invalid", "what EXPLAIN says is text", {
-        hint: "Leave out the format.",
-      });
+      throw new RunvaultError(
+        "query_invalid",
+        "an EXPLAIN returns text, which cannot be written as Parquet",
+        {
+          hint: "Omit the format.",
+        },
+      );
     }
     try {
       const sql = parquetCopySql(statement.text, columns, file);
@@ -250,7 +253,7 @@ class LockedQuery implements Query {
     }
   }
 
-  /** Runs a cut query once more, reduced to one value that needs every cell, because only then DuckDB says why. */
+  /** Runs a query that ended early once more, reduced to one value that needs every cell, to get DuckDB's reason. */
   async #reasonOfCut(statement: ReadStatement, rows: number): Promise<RunvaultError> {
     using limit = new Limit(this.#views.connection, this.#timeoutMs, undefined);
     try {
@@ -272,7 +275,7 @@ class LockedQuery implements Query {
   }
 }
 
-/** The tables that a statement names, and those that what it names is made of. */
+/** The tables that a statement names, and those from which the others that it names are made. */
 function neededTables({ tables, tradeTables, macros }: ReadStatement): readonly TableName[] {
   const traded = tradeTables.length === 0 ? [] : tradedTables;
   return [...new Set([...tables, ...traded, ...tablesOfMacros(macros)])];

@@ -48,7 +48,7 @@ const tableFunctions: ReadonlySet<string> = new Set([
   "unnest",
 ]);
 
-/** Functions that act when they are called, by name; none of them is of use in a query. */
+/** Functions with side effects; no query needs them. */
 const refusedFunctions: ReadonlySet<string> = new Set(["write_log", "nextval", "currval"]);
 
 /**
@@ -65,7 +65,7 @@ export async function readStatement(connection: DuckDBConnection, sql: string): 
   return { kind: "select", ...(await readSelect(connection, sql)) };
 }
 
-/** Blanks instead of a text, so that lines and columns after it stay the same. */
+/** Spaces instead of a text, so that lines and columns after it stay the same. */
 function blanked(text: string): string {
   return text.replace(/[^\n]/g, " ");
 }
@@ -94,7 +94,7 @@ async function readSelect(connection: DuckDBConnection, sql: string): Promise<Om
 
 /** The text of the one statement without semicolons around it. */
 async function withoutEnd(connection: DuckDBConnection, sql: string, tree: unknown): Promise<string> {
-  // empty statements before it, which are replaced by blanks
+  // empty statements before it, which are replaced by spaces
   let ahead = 0;
   let hasBegun = false;
   for (const { index, kind } of sqlParts(sql)) {
@@ -167,7 +167,7 @@ async function fitsParentheses(connection: DuckDBConnection, sql: string, tree: 
   return !alone.error && JSON.stringify(alone.statements) === JSON.stringify(tree);
 }
 
-/** The parser's tree of a SELECT. Throws `query_invalid` if the text is none. */
+/** The parser's tree of a SELECT. Throws `query_invalid` if the text is not one. */
 async function parse(connection: DuckDBConnection, sql: string): Promise<unknown> {
   if (sql.trim() === "") throw new RunvaultError("query_invalid", "the query is empty", { hint });
   const answer = await parseTree(connection, sql);
@@ -186,7 +186,7 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<unknown
   });
 }
 
-/** The line of a place in the text, as DuckDB shows it where it binds a name or converts a value. */
+/** The line of a place in the text, in the form of DuckDB's errors about names and values. */
 function excerpt(sql: string, bytes: number): string {
   const before = Buffer.from(sql).subarray(0, bytes).toString().split("\n");
   const column = before.at(-1)!.length;
@@ -214,7 +214,7 @@ async function parseTree(connection: DuckDBConnection, sql: string): Promise<Par
   try {
     return JSON.parse(text) as ParseAnswer;
   } catch (cause) {
-    // DuckDB prints a constant that overflows to infinity as a bare word, which no JSON is
+    // DuckDB prints a constant that overflows to infinity as a bare word, which is not JSON
     throw new RunvaultError("query_invalid", "the query has a number too large for a double", {
       cause,
       hint: "Write infinity as 'Infinity'::DOUBLE.",
@@ -236,7 +236,7 @@ async function count(connection: DuckDBConnection, sql: string): Promise<number>
   }
 }
 
-/** Throws `query_invalid` if a statement calls what acts. Adds the macros that it calls. */
+/** Throws `query_invalid` if a statement calls anything with side effects. Adds the macros that it calls. */
 function refuseActing(node: unknown, macros: Set<MacroName>): void {
   if (Array.isArray(node)) {
     for (const part of node) refuseActing(part, macros);
@@ -263,7 +263,7 @@ function refuseActing(node: unknown, macros: Set<MacroName>): void {
   for (const value of Object.values(part)) refuseActing(value, macros);
 }
 
-/** Whether a prepared statement is of the kind that was read; the last look before it runs. */
+/** Whether a prepared statement is of the kind that was read: the last check before it runs. */
 export function isKind(type: StatementType, kind: ReadStatement["kind"]): boolean {
   return type === (kind === "select" ? StatementType.SELECT : StatementType.EXPLAIN);
 }

@@ -15,7 +15,7 @@ import { type DecimalType, type ExactTypes, exactType } from "../../model/profil
 import type { AccountKey } from "./account-key.ts";
 import type { StrayMoves } from "./stray-moves.ts";
 
-/** Money that events tell of, in key order. */
+/** Money that moved according to events, in key order. */
 export interface MoveColumns {
   readonly count: number;
   readonly scale: number;
@@ -32,7 +32,7 @@ export interface MoveColumns {
 
 const movesMoney = "starts_with(kind, 'account.') AND amount IS NOT NULL AND amount <> 0";
 
-/** Reads what the view `events`, which has to show one run alone, says of money. */
+/** Reads the money that moved from the view `events`, which must show only one run. */
 export async function readMoves(
   connection: DuckDBConnection,
   types: ExactTypes,
@@ -85,7 +85,7 @@ export function moveKeySql(keys: readonly AccountKey[]): string {
   return casesSql([...keys.entries(), ...onAccount]);
 }
 
-/** The place of a row's account, portfolio and currency among the keys; -1 where it has none. */
+/** The place of a row's account, portfolio and currency among the keys; -1 if they are not there. */
 export function keySql(keys: readonly AccountKey[]): string {
   return casesSql([...keys.entries()]);
 }

@@ -8,9 +8,9 @@ import type { Valuation } from "../trades/valuation.ts";
  * costs the same with a thousand of them. Amounts are in money.
  */
 export class AccountSums {
-  /** What came from outside less what went there. */
+  /** Deposits minus withdrawals. */
   transfers = 0n;
-  /** All that cash has gained: transfers, other money that events tell of, and fills, less their fees. */
+  /** All changes of cash: transfers, other money from events, and fills, minus their fees. */
   paid = 0n;
   /** The value of open positions, and their cost. */
   value = 0n;
@@ -56,7 +56,7 @@ export class HeldPosition {
     return this.#isOpen;
   }
 
-  /** Books a fill; `fee` is in money. What the position is worth waits for `settle`. */
+  /** Books a fill; `fee` is in money. The position's value is updated by `settle`. */
   add(fill: number, fee: bigint): void {
     const { account, average } = this;
     const fifo = this.#fifo;
@@ -70,7 +70,7 @@ export class HeldPosition {
     this.#last = fill;
   }
 
-  /** Marks it to a price; to its last fill where there is none. */
+  /** Marks it to a price, or to its last fill if there is none. */
   settle(mark: bigint | null): void {
     const { account } = this;
     const { quantity } = this.average;

@@ -89,7 +89,7 @@ export async function readCloses(
     ];
     for (let row = 0; row < chunk.rows; row++) {
       const source = bySource.get(codeOf(symbol[row]!, venue[row]!, interval[row]!));
-      // of a market and an interval that are wanted each, and not together
+      // the market and the interval are wanted, but not together
       if (source === undefined) continue;
       closes.ts[at] = ts[row]!;
       closes.price[at] = price[row]!;

@@ -41,12 +41,12 @@ const names = [
     "equity = transfers + funding, interest, fees and adjustments of events + Σ fills (∓ price × quantity × multiplier - fee) + Σ position × last close × multiplier",
   ],
   [
-    "cash and position value apart",
-    "spot: position_value = Σ position × last close; margin: that less what it cost",
+    "cash and position value separately",
+    "spot: position_value = Σ position × last close; margin: that minus its cost",
   ],
   [
     "realized and unrealized profit",
-    "unrealized = value - cost of what is open; realized = the rest, less fees",
+    "unrealized = value - cost of what is open; realized = the rest, minus fees",
   ],
   [
     "positions over all venues",
@@ -100,8 +100,8 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
     return { number, name, formula, rows: log.rows, breaks: log.breaks, largest, notes, first, unchecked };
   };
   const { after } = books;
-  const isAfter = `${after} ${agreeing(after, "fill or event comes", "fills and events come")} after the last point of their account, and ${agreeing(after, "is", "are")} in none`;
-  // of a run that goes on, the next point tells of them
+  const isAfter = `${after} ${agreeing(after, "fill or event comes", "fills and events come")} after the last point of their account, and ${agreeing(after, "is", "are")} in no point`;
+  // if the run is still growing, the next point will include them
   const unseen = source.isFinal && after > 0 ? [isAfter] : [];
   const unknown = [...read.unknown, ...unseen];
   const others = bestKept(books.kept, "auto");
@@ -127,7 +127,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
       kept.parts.rows === 0
         ? []
         : [
-            `${kept.accounting} accounting${options.accounting === "auto" ? ", found" : ""}`,
+            `${kept.accounting} accounting${options.accounting === "auto" ? " (detected)" : ""}`,
             ...(others.accounting !== kept.accounting && others.parts.breaks < kept.parts.breaks
               ? [
                   `under ${others.accounting} accounting ${countText(others.parts.breaks, "point")} ${agreeing(others.parts.breaks, "breaks", "break")}`,
@@ -143,7 +143,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
         ? []
         : [
             kept.costs === "average"
-              ? "average cost, what is closed truncated toward zero at the ninth decimal"
+              ? "average cost, the cost of closed parts truncated toward zero at the ninth decimal"
               : "first in, first out",
             `fills in the order of ${order === "key" ? "their keys" : "their trade ids"}${options.order === "auto" ? " (chosen automatically)" : ""}`,
             ...(kept.toldAbove === 0
@@ -160,7 +160,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   return { findings, points, moves, accounting, costs, order: inOrder, instruments: read.taken };
 }
 
-/** Where nothing is known of money, none moved. */
+/** Used if money is unknown: none moved. */
 const noMoves: MoveColumns = {
   ...{ count: 0, scale: 0, amount: [] },
   ...{ ts: new BigInt64Array(0), seq: new BigUint64Array(0), key: new Int32Array(0) },
@@ -171,13 +171,13 @@ const noMoves: MoveColumns = {
 /** Notes about positions in points, if other checks report deviations. */
 function shownNotes({ toldAbove, firstTold }: Bridge, fills: FillColumns): string[] {
   if (toldAbove === 0) return [];
-  const note = `${countText(toldAbove, "point")} ${agreeing(toldAbove, "moves", "move")} as another position would, which checks 1 to 4 report`;
+  const note = `${countText(toldAbove, "point")} ${agreeing(toldAbove, "moves", "move")} as if another position were held, which checks 1 to 4 report`;
   if (firstTold === null) return [note];
   const { ts, seq, position, shown, filled } = firstTold;
   const { symbol } = fills.positions[position]!.instrument;
   const [held, left] = [shown, filled].map((quantity) => formatScaled(quantity, fills.scales.quantity));
   return [
-    `${note}: the first, equity ${seq} at ${formatTime(ts)}, as ${held} ${symbol} would, and the fills leave ${left}`,
+    `${note}: the first, equity ${seq} at ${formatTime(ts)}, as if ${held} ${symbol} were held, but the fills leave ${left}`,
   ];
 }
 
@@ -192,7 +192,7 @@ function finalQuantities({ count, position, quantity, isBuy, positions }: FillCo
   return left;
 }
 
-/** Whether fills in the order of their trade ids are in that of their keys, too. */
+/** Whether trade ids and keys give the same order of fills. */
 function areInKeyOrder({ count, ts, seq }: FillColumns): boolean {
   for (let fill = 1; fill < count; fill++)
     if (ts[fill] === ts[fill - 1] && seq[fill]! < seq[fill - 1]!) return false;
@@ -204,7 +204,7 @@ async function readOwnMoves(source: BooksSource, points: EquityPoints): Promise<
   return await readMoves(source.connection, source.exactTypes("events"), points.keys);
 }
 
-/** Only the first check needs the points alone. */
+/** Only the first check, which needs just the points. */
 async function unread(reasons: readonly string[], points: EquityPoints | null): Promise<CheckedBooks> {
   const unchecked = reasons.length === 0 ? ["rows are missing"] : reasons;
   const none = { rows: 0, breaks: 0, largest: null, notes: [], first: [], unchecked };
@@ -215,7 +215,7 @@ async function unread(reasons: readonly string[], points: EquityPoints | null): 
   return { findings, points, moves: null, accounting: null, costs: null, order: null, instruments: [] };
 }
 
-/** The first check where there is nothing but the points. */
+/** The first check if only the points can be read. */
 async function sumsOf(
   points: EquityPoints,
 ): Promise<Pick<Finding, "rows" | "breaks" | "largest" | "first" | "unchecked">> {
@@ -243,14 +243,14 @@ interface Read {
   readonly keys: readonly number[];
   readonly isKnown: readonly boolean[];
   readonly isMarked: readonly boolean[];
-  /** Why money is not known, and why positions are not. */
+  /** Why money or positions are unknown. */
   readonly unknown: readonly string[];
   readonly unmarked: readonly string[];
-  /** What was taken for the instruments. */
+  /** The properties used for the instruments. */
   readonly taken: readonly string[];
 }
 
-/** Reads a run's fills in one order or another; its bars and instruments, which have none, once. */
+/** Reads a run's fills in either order, and its bars and instruments once. */
 class BookRows {
   readonly #source: BooksSource;
   readonly #points: EquityPoints;
@@ -333,7 +333,7 @@ class BookRows {
     for (const [position, { count, seq, currencies }] of foreignFees(fills)) {
       const { account, portfolio, instrument } = fills.positions[position]!;
       const { symbol, currency } = instrument;
-      // whether the account paid them in their own currency, or what they are worth in the other, no row says
+      // no row says whether the account paid them in their own currency, or their value in the other
       for (const [place, key] of points.keys.entries())
         if (key.account === account && key.portfolio === portfolio && currencies.has(key.currency))
           isKnown[place] = false;

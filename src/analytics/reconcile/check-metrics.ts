@@ -26,10 +26,9 @@ interface MetricRow extends MetricWindow {
 
 /**
  * Check 7: every row of `metrics` against the same figure of the equity points of its window, as `runvault metrics`
- * computes it. How the gateway computes is found by search, within what a row's convention says of ddof and
- * annualising. Rows of one name, kind of window and convention were computed in one way, for the convention is what
- * they say of themselves: the one that most of them agree with is taken for it, and the others are breaks, even where
- * another way happens to give their value.
+ * computes it. The gateway's formula is found by search, within what a row's convention says about ddof and
+ * annualising. Rows with the same name, kind of window and convention are assumed to use one formula: the one that most
+ * of them agree with. The others are breaks, even if a different formula happens to give their value.
  */
 export async function checkMetrics(
   source: BooksSource,
@@ -108,7 +107,7 @@ interface Wrong {
   readonly expected: MeasuredFigure;
 }
 
-/** Rows that say of themselves that they were computed in one way. */
+/** Rows whose own convention says that they were computed in the same way. */
 class Group {
   readonly rows: readonly MetricRow[];
   best: { readonly convention: FigureConvention; readonly wrong: readonly Wrong[] } | null = null;
@@ -130,13 +129,13 @@ class Group {
     return this.best !== null && this.best.wrong.length * 2 < this.rows.length;
   }
 
-  /** Rows that it still matters to measure. */
+  /** Rows that still need to be measured. */
   get open(): readonly MetricRow[] {
     if (!this.#hasMajority) return this.rows;
     return this.best!.wrong.map(({ row }) => row).slice(0, mostBreaks);
   }
 
-  /** Takes up what rows come to under a convention. */
+  /** Compares rows with their figures under a convention. */
   take(convention: FigureConvention, measured: ReadonlyMap<MetricRow, MeasuredWindow>): void {
     const isWhole = this.rows.every((row) => measured.has(row));
     const wrong: Wrong[] = [];
@@ -152,7 +151,7 @@ class Group {
       }
     }
     if (!isWhole || !isStated(this.rows[0]!.convention, convention)) return;
-    // that a convention gives no figure, as days of a run of hours, does not speak for it
+    // a convention without figures, such as days in a run of a few hours, gains nothing from that
     if (this.best !== null && numbers === 0) return;
     if (this.best === null || wrong.length < this.best.wrong.length) this.best = { convention, wrong };
   }
@@ -181,7 +180,7 @@ class FoundFigures {
     }
   }
 
-  /** What was measured of rows. */
+  /** The measured figures of rows. */
   of(convention: SeriesConvention, rows: readonly MetricRow[]): ReadonlyMap<MetricRow, MeasuredWindow> {
     const found = this.#found.get(convention);
     return new Map(
@@ -253,7 +252,7 @@ async function readMetrics(
   });
   const unchecked = [...strange].map(
     ([window, count]) =>
-      `${countText(count, "row")} ${agreeing(count, "has", "have")} a window that is not known: ${JSON.stringify(window)}`,
+      `${countText(count, "row")} ${agreeing(count, "has", "have")} an unknown window: ${JSON.stringify(window)}`,
   );
   return { rows, unchecked };
 }
@@ -265,13 +264,13 @@ function breakOf(
   other: FigureConvention | undefined,
   own: FigureConvention,
 ): Break {
-  const is = expected.value === null ? `a figure that there is: ${expected.reason}` : String(expected.value);
-  const but = other === undefined ? "" : `; it is that with ${differenceText(other, own)}`;
+  const is = expected.value === null ? `cannot have a value: ${expected.reason}` : `is not ${expected.value}`;
+  const but = other === undefined ? "" : `; it would be right with ${differenceText(other, own)}`;
   return {
     at: formatTime(row.ts),
     amount: Number.isFinite(off) ? String(off === 0 ? 0 : off) : null,
     unit: "",
-    what: `${row.name} of the ${row.window} is not ${is}${but}`,
+    what: `${row.name} of the ${row.window} ${is}${but}`,
     rows: [{ table: "metrics", seq: String(row.seq) }],
     moreRows: 0,
   };
@@ -287,7 +286,7 @@ function conventionNotes(groups: readonly Group[]): string[] {
   });
 }
 
-/** The usual one first: where several agree with the same rows, it is taken. */
+/** The usual one first, which wins if several agree with the same rows. */
 const seriesConventions: readonly SeriesConvention[] = (["bars", "utc"] as const).flatMap((session) =>
   (["(]", "[)"] as const).flatMap((edge) =>
     (["before", "first"] as const).flatMap((base) =>
@@ -304,7 +303,7 @@ function statedPeriods(text: string): number | undefined {
   return stated === undefined ? undefined : Number(stated);
 }
 
-/** Whether a convention is none that a text speaks against. */
+/** Whether a convention does not contradict a text. */
 function isStated(text: string, { ddof, periods }: FigureConvention): boolean {
   const stated = /\bddof ?=? ?(\d)/.exec(text)?.[1];
   return (stated === undefined || Number(stated) === ddof) && (statedPeriods(text) ?? periods) === periods;
@@ -334,7 +333,7 @@ function differenceText(other: FigureConvention, own: FigureConvention): string 
   return parts.join(", ");
 }
 
-/** Whether two ways of adding up the same doubles may have led to these. */
+/** Whether adding the same doubles in different orders may explain the difference. */
 function isSame(a: number, b: number): boolean {
   if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) && Number.isNaN(b);
   return a === b || Math.abs(a - b) <= Math.max(1e-9 * Math.max(Math.abs(a), Math.abs(b)), 1e-12);

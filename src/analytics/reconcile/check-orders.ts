@@ -42,7 +42,7 @@ const next: Readonly<Record<Kind, readonly Kind[]>> = {
   EXPIRED: [],
 };
 
-/** Steps after which something is left to fill, or never will be. */
+/** Steps after which part of the order is not filled. */
 const leavesSome: ReadonlySet<Kind> = new Set(["PARTIALLY_FILLED", "CANCELED", "EXPIRED"]);
 
 const formula =
@@ -67,7 +67,7 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
   const [quantity, price] = [decimalSql(quantityType), decimalSql(priceType)];
   const scope = "hash(account, portfolio, symbol, side)";
   const kindCode = `CASE kind ${kinds.map((kind, index) => `WHEN '${kind}' THEN ${index}`).join(" ")} ELSE -1 END`;
-  // as the venue named the order; 0 where it is not said
+  // the venue's name of the order; 0 if unknown
   const venueName =
     "CAST(CASE WHEN coalesce(venue_order_id, '') = '' THEN 0 ELSE hash(venue_order_id) >> 33 END AS INTEGER)";
   // a request to cancel leaves the order pending; every other step is also its status
@@ -87,7 +87,7 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
   );
   const [rowCount, newest] = counted.getRows()[0]!;
   const count = Number(rowCount);
-  // a backtest may tell by the wall's clock when it ran, and by the market's what happened in it
+  // a backtest may give its start by the wall clock, and its events by the market's
   const isOtherClock = source.started !== null && newest !== null && BigInt(String(newest)) < source.started;
   // fills of one instant as they were booked: T9 before T10
   const order = "id, ts_event, is_fill, length(trade_id), trade_id, seq";
@@ -138,9 +138,9 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
 }
 
 const otherClock =
-  "every row is from before the run began, so its start is assumed to be on another clock than its rows";
+  "every row is older than the start of the run, so that start is assumed to come from another clock";
 
-/** The seqs of fills whose trade an earlier fill of the same account, market and side has. */
+/** The seqs of fills with the same trade as an earlier fill of that account, market and side. */
 async function readDoubles(connection: DuckDBConnection): Promise<ReadonlySet<bigint>> {
   const trade = "hash(account, portfolio, venue, symbol, side, trade_id)";
   const found = await connection.runAndReadAll(`
@@ -171,7 +171,7 @@ interface Step {
 
 class OrderLog {
   rows = 0;
-  /** Quantities and averages between fills of one instant whose order is not clear. */
+  /** Quantities and averages between fills of one instant in unclear order. */
   unsure = 0;
   #breaks = 0;
   #largest: { readonly size: bigint; readonly text: string } | null = null;
@@ -226,13 +226,13 @@ interface Difference {
   readonly unit: string;
 }
 
-/** More decimals than a price × quantity has. */
+/** More decimals than any price × quantity has. */
 const commonScale = 90;
 
 interface Instant {
   readonly ts: bigint;
   fills: number;
-  /** What its last fill left filled. */
+  /** The quantity filled after its last fill. */
   filled: bigint;
 }
 
@@ -240,9 +240,9 @@ interface Instant {
 interface OrderFacts {
   readonly quantityScale: number;
   readonly priceScale: number;
-  /** When the run began; null if nobody says. */
+  /** When the run began; null if unknown. */
   readonly started: bigint | null;
-  /** Fills, by their seqs, whose trade another has. */
+  /** Fills, by their seqs, that repeat a trade of another. */
   readonly doubles: ReadonlySet<bigint>;
 }
 
@@ -260,14 +260,14 @@ class OrderLife {
   #firstFill: Row | null = null;
   #traded = 0n;
   #turnover = 0n;
-  /** Fills of the order whose trade another fill has. */
+  /** Fills of the order that repeat another fill's trade. */
   #doubled: Row[] = [];
   /** What the venue has called it so far. */
   readonly #venueNames = new Set<number>();
-  /** For what a quantity was filled, by the fills so far: averages on the way are held to these. */
+  /** The value of the quantity filled so far, with which intermediate averages are compared. */
   #steps: (Row & Step)[] = [];
   readonly #turnovers = new Map<bigint, { readonly turnover: bigint; readonly instant: Instant }>();
-  /** The instants at which it was filled, in their order, with what the last fill of each left filled. */
+  /** The instants at which it was filled, in order, with the quantity filled after the last fill of each. */
   #instants: Instant[] = [];
 
   constructor(log: OrderLog, { quantityScale, priceScale, started, doubles }: OrderFacts) {
@@ -280,7 +280,7 @@ class OrderLife {
 
   fill(at: Row, quantity: bigint, price: bigint, isForeign: boolean, isBackwards: boolean): void {
     this.#take(at, isBackwards);
-    if (isForeign) this.#tell("account, portfolio, symbol or side is not that of the order's other rows", at);
+    if (isForeign) this.#tell("account, portfolio, symbol or side differs from the order's other rows", at);
     if (at.venueName !== 0 && this.#venueNames.size > 0 && !this.#venueNames.has(at.venueName))
       this.#tell("venue_order_id differs from the order's", at);
     if (this.#ended !== null && at.ts > this.#ended.ts) this.#tell("fill after the order ended", at);
@@ -302,7 +302,7 @@ class OrderLife {
     this.#take(at, isBackwards);
     const { kind, filled } = step;
     const before = this.#lastStep;
-    if (kind === null) this.#tell("kind of step that the interface does not define", at);
+    if (kind === null) this.#tell("unknown kind of step", at);
     else {
       const isAllowed =
         before === null ? kind === "SUBMITTED" : before.kind === null || next[before.kind].includes(kind);
@@ -311,13 +311,13 @@ class OrderLife {
       if (next[kind].length === 0) this.#ended = at;
     }
     if (isOdd)
-      this.#tell("status, account, portfolio, symbol or side does not go with the order's other rows", at);
+      this.#tell("status, account, portfolio, symbol or side does not match the order's other rows", at);
     if (before !== null && filled < before.filled)
       this.#tell("filled_quantity falls", at, this.#quantity(filled - before.filled));
     if (before !== null && before.quantity !== step.quantity)
       this.#tell("quantity of the order changes", at, this.#quantity(step.quantity - before.quantity));
     if (filled > step.quantity)
-      this.#tell("more is filled than was ordered", at, this.#quantity(filled - step.quantity));
+      this.#tell("more filled than ordered", at, this.#quantity(filled - step.quantity));
     if (kind === "FILLED" && filled !== step.quantity)
       this.#tell("FILLED, but only in part", at, this.#quantity(filled - step.quantity));
     if (kind !== null && leavesSome.has(kind) && filled !== 0n && filled === step.quantity)
@@ -360,7 +360,7 @@ class OrderLife {
 
   #averageOf(step: Row & Step, isWhole: boolean): void {
     if (step.filled === 0n) {
-      if (step.average !== 0n) this.#tell("average price with nothing filled", step);
+      if (step.average !== 0n) this.#tell("average price without fills", step);
       return;
     }
     const sum = this.#turnovers.get(step.filled);
@@ -372,7 +372,7 @@ class OrderLife {
     if (isWhole && sum.instant.ts > step.ts) this.#tell("filled_quantity before its fills", step);
     const off = step.average * step.filled - sum.turnover;
     if (size(off) * 10n ** 10n > step.filled * 5n * 10n ** BigInt(this.#priceScale)) {
-      // between fills of one instant, their order decides, and trade ids need not give it
+      // between fills of one instant, the result depends on their order, which trade ids need not give
       if (sum.instant.filled !== step.filled) {
         this.#log.unsure++;
         return;

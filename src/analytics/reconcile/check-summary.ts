@@ -31,7 +31,7 @@ const summarySchema = z.object({
   fills: count,
 });
 
-/** Decimals that every amount of the summary and the tables has at most. */
+/** Most decimals of any amount in the summary or the tables. */
 const common = 38;
 
 function atCommon({ value, scale }: Exact): bigint {
@@ -68,7 +68,7 @@ export async function checkSummary(
     unchecked,
   });
   if (!source.isFinal)
-    return nothing(["the run goes on, and its summary is from another time than its tables"]);
+    return nothing(["the run is still growing, and its summary is from another time than its tables"]);
   if (document === null) return nothing(["the archive has no summary of the run"]);
   const read = summaryOf(document);
   if (read === null) return nothing(["the summary document does not match the interface"]);
@@ -112,7 +112,7 @@ export async function checkSummary(
   else {
     compare("final_equity", ends.equity, currency, "equity");
     const stray = moves?.strays.find((one) => mayBeOf(one, points!.keys[ends.key]!));
-    if (moves === null) unchecked.push(source.lacking("events") ?? "deposits are not known");
+    if (moves === null) unchecked.push(source.lacking("events") ?? "deposits are unknown");
     else if (stray !== undefined) unchecked.push(strayText(stray));
     else {
       let deposited = 0n;
@@ -123,7 +123,7 @@ export async function checkSummary(
     }
   }
   const allowed = tolerance === null ? 0n : atCommon(tolerance);
-  // a tolerance is of money
+  // the tolerance is only for money
   const wrong = compared.filter(
     ({ field, reported, found }) =>
       size(reported - found) > (field === "orders" || field === "fills" ? 0n : allowed),
@@ -137,7 +137,7 @@ export async function checkSummary(
   const ofAnother = misnamed.map(
     ({ field, is, own }): Break => ({
       ...{ at: formatTime(at), amount: null, unit: "", rows: [], moreRows: 0 },
-      what: `${field} is ${JSON.stringify(is)}, and the run's is ${JSON.stringify(own)}`,
+      what: `${field} is ${JSON.stringify(is)}, but the run's is ${JSON.stringify(own)}`,
     }),
   );
   const first = wrong.map(
@@ -145,7 +145,7 @@ export async function checkSummary(
       at: formatTime(at),
       amount: formatScaled(reported - found, common),
       unit,
-      what: `${field} is ${formatScaled(reported, common)}, and ${formatScaled(found, common)} by the rows of ${table}`,
+      what: `${field} is ${formatScaled(reported, common)}, but ${formatScaled(found, common)} by the rows of ${table}`,
       rows: table === "equity" ? [{ table, seq: String(ends!.lastSeq) }] : [],
       moreRows: 0,
     }),

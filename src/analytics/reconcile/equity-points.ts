@@ -15,19 +15,19 @@ import type { AccountKey } from "./account-key.ts";
 import { keySql } from "./account-rows.ts";
 import type { BooksSource } from "./books-source.ts";
 
-/** A run's equity points, which are read as often as they are gone over: they need no memory of their own. */
+/** A run's equity points, which are read anew in each pass instead of kept in memory. */
 export interface EquityPoints {
   readonly count: number;
   /** Decimals of the amounts. */
   readonly scale: number;
   readonly keys: readonly AccountKey[];
-  /** Amounts that no point has, as of a gateway that does not keep them; books cannot be reconciled without them. */
+  /** Amounts that no point has, because the gateway does not keep them; reconciliation needs them. */
   readonly missing: readonly string[];
-  /** The points in key order. While it goes on, nothing else may be asked of the connection. */
+  /** The points in key order. The connection cannot be used for anything else meanwhile. */
   chunks(): AsyncGenerator<PointChunk>;
 }
 
-/** Some equity points, a column each. */
+/** Some equity points, as columns. */
 export interface PointChunk {
   readonly rows: number;
   readonly ts: BigInt64Array;
@@ -78,7 +78,7 @@ export async function openPoints({
     keys.push(key);
     count += rows;
   }
-  // a row of one series alone need not be asked which it is of
+  // with one series, rows need not say which is theirs
   const key = keys.length === 1 ? "CAST(0 AS INTEGER)" : keySql(keys);
   const selected = amounts.map((name) => `CAST(${name} AS ${decimalSql(type)})`).join(", ");
   async function* chunks(): AsyncGenerator<PointChunk> {

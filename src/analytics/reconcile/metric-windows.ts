@@ -18,7 +18,7 @@ export function windowBegin(window: string, end: bigint): bigint | null | undefi
       return end - 7n * dayNs;
     case "month":
     case "year": {
-      // what ends at midnight is of the day before
+      // a window that ends at midnight belongs to the day before
       const date = new Date(Number(floorDivide(end - 1n, 1_000_000n)));
       const month = window === "month" ? date.getUTCMonth() : 0;
       return BigInt(Date.UTC(date.getUTCFullYear(), month, 1)) * 1_000_000n;
@@ -27,7 +27,7 @@ export function windowBegin(window: string, end: bigint): bigint | null | undefi
       const ms = millisecondsOf(window);
       if (!(ms > 0)) return undefined;
       const begin = end - BigInt(ms) * 1_000_000n;
-      // of a length that reaches back beyond all time there is
+      // the window may reach back before the first possible timestamp
       return begin < timestampMin ? timestampMin : begin;
     }
   }

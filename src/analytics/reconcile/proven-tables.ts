@@ -19,8 +19,8 @@ export async function manifestOf(archive: Archive, run: RunRef): Promise<Manifes
     place: { instance: run.instanceId, run: run.runId },
     hint:
       near === null
-        ? "`runvault runs` lists what it has."
-        : `Did you mean ${near}? \`runvault runs\` lists what the archive has.`,
+        ? "`runvault runs` lists its runs."
+        : `Did you mean ${near}? \`runvault runs\` lists its runs.`,
   });
 }
 
@@ -28,12 +28,14 @@ export async function manifestOf(archive: Archive, run: RunRef): Promise<Manifes
 export function whyLacking({ tables }: Manifest, table: TableName): string | null {
   const entry = tables[table];
   if (entry === undefined) return `${table} was not archived`;
-  if (entry.proven?.state === "ABSENT") return `${table} is absent: the gateway does not have it`;
+  if (entry.proven?.state === "ABSENT") return `${table} is absent: the gateway keeps no such table`;
   const rows = latestView(entry).parquet.reduce((sum, file) => sum + file.rows, 0);
-  return entry.proven === null && rows === 0 ? `${table} is ${entry.state}, and none of its rows came` : null;
+  return entry.proven === null && rows === 0
+    ? `${table} is ${entry.state}, and none of its rows arrived`
+    : null;
 }
 
-/** Throws `incomplete`: books that may lack rows do not balance, and nobody could tell why. */
+/** Throws `incomplete`: if rows may be missing, nobody could tell why books do not balance. */
 export function requireProvenBooks(manifest: Manifest, tables: readonly TableName[]): void {
   requireProven(shortfallOf([manifest], tables, false), "books need rows that are proven");
 }

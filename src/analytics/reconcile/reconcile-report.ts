@@ -23,7 +23,7 @@ const checkSchema = z.strictObject({
   name: z.string(),
   formula: z.string(),
   verdict: z.enum(verdicts),
-  reason: z.string().nullable().describe("why it was not checked, or not everywhere; null if it was"),
+  reason: z.string().nullable().describe("why it was not checked, or not completely; null if it was"),
   rows: z.int().nonnegative().describe("rows looked at"),
   breaks: z.int().nonnegative().describe("rows that break it"),
   largest: amount.nullable().describe("the largest difference in absolute value; null if there is none"),
@@ -47,7 +47,7 @@ const runSchema = z.strictObject({
   accounting: z
     .enum(["spot", "margin"])
     .nullable()
-    .describe("the order named or found; null if none was needed"),
+    .describe("the order given or detected; null if none was needed"),
   costs: z.enum(["average", "fifo"]).nullable().describe("how the cost of a closed position is computed"),
   fillOrder: z.enum(["key", "trade_id"]).nullable(),
   instruments: z
@@ -73,14 +73,14 @@ export const mostBreaks = 20;
 
 /** What a check found, before its verdict. */
 export type Finding = Omit<Check, "verdict" | "reason"> & {
-  /** Why nothing, or not everything, was looked at. */
+  /** Why not everything was checked. */
   readonly unchecked: readonly string[];
 };
 
-/** A check with its verdict: one that looked at nothing, or not at everything, does not hold. */
+/** A check with its verdict: one that did not look at everything cannot hold. */
 export function judged({ unchecked, ...finding }: Finding): Check {
   const reasons = [...new Set(unchecked)];
-  if (reasons.length === 0 && finding.rows === 0) reasons.push("there are no rows to look at");
+  if (reasons.length === 0 && finding.rows === 0) reasons.push("there are no rows to check");
   const reason = reasons.length === 0 ? null : reasons.join("; ");
   const verdict = finding.breaks > 0 ? "BREAKS" : reason === null ? "HOLDS" : "NOT CHECKED";
   return { ...finding, verdict, reason };

@@ -16,7 +16,7 @@ import { manifestOf, requireProvenBooks, whyLacking } from "./proven-tables.ts";
 import { judged, type ReconciledRun, type ReconcileReport, verdictOf } from "./reconcile-report.ts";
 
 export interface ReconcileOptions extends BooksOptions {
-  /** Rows that are not proven, in place of an error. */
+  /** Uses unproven rows instead of throwing an error. */
   readonly allowIncomplete?: boolean;
   readonly memoryLimitMb: number;
   readonly signal?: AbortSignal;
@@ -33,7 +33,7 @@ export const reconciledTables = [
 ] as const satisfies readonly TableName[];
 
 /**
- * Reconciles runs of an archive: what the gateway reported against the rows that it reported it by. Throws
+ * Reconciles runs of an archive: what the gateway reported against the rows behind it. Throws
  * `run_not_found` for a run that the archive does not have, `incomplete` if a table of one is not proven, and what the
  * resolving of instruments throws.
  */
@@ -46,7 +46,7 @@ export async function reconcile(
   if (!options.allowIncomplete)
     for (const manifest of manifests) requireProvenBooks(manifest, reconciledTables);
   const { memoryLimitMb, signal } = options;
-  // one thread: the pass is what takes the time, and statistics come out the same every time
+  // one thread: the pass takes most of the time, and statistics are the same every time
   await using views = await openViews(archive, {
     readManifests: async () => manifests,
     allowIncomplete: options.allowIncomplete ?? false,
@@ -110,7 +110,7 @@ export async function reconcile(
   return { report: { version: 1, runs: reconciled }, shortfall: views.shortfall(reconciledTables) };
 }
 
-/** The tables that each check, by its number, rests on. */
+/** The tables that each check uses, by its number. */
 const restsOn: Readonly<Record<number, readonly (typeof reconciledTables)[number][]>> = {
   1: ["equity"],
   2: ["equity", "fills", "events", "bars"],

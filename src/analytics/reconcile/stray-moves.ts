@@ -10,7 +10,7 @@ export interface StrayMoves extends AccountKey {
   readonly ts: bigint;
 }
 
-/** Whether it may be money of these points: what its events do not name may be any. */
+/** Whether it may be money of these points: anything that its events do not name may match. */
 export function mayBeOf(stray: StrayMoves, key: AccountKey): boolean {
   return (["account", "portfolio", "currency"] as const).every(
     (what) => stray[what] === "" || stray[what] === key[what],

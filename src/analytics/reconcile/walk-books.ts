@@ -7,17 +7,17 @@ import type { BarCloses } from "./bar-closes.ts";
 import { BreakLog, type Place } from "./break-log.ts";
 import type { EquityPoints, PointChunk } from "./equity-points.ts";
 
-/** How an account tells of what it holds, as the interface's equity points have it. */
+/** How equity points report an account's holdings. */
 export const accountings = ["spot", "margin"] as const;
 export type Accounting = (typeof accountings)[number];
-/** How the cost of what is closed is found. */
+/** How the cost of a closed position is computed. */
 export type Costs = "average" | "fifo";
 
 /** A way of keeping books, and the deviations from it. */
 export interface Kept {
   readonly accounting: Accounting;
   readonly costs: Costs;
-  /** cash and position value apart. */
+  /** Cash and position value separately. */
   readonly parts: BreakLog;
   /** Realized and unrealized profit. */
   readonly profit: BreakLog;
@@ -81,19 +81,17 @@ export interface BooksWalk {
 const bookedDecimals = 9;
 
 /**
- * The one pass over a run's equity points with its fills, money and bars, in exact integers. What is off is told once,
- * by the first check that can tell what it is:
+ * The one pass over a run's equity points with its fills, money and bars, in exact integers. Each deviation is reported
+ * once, by the first check that can name it:
  *
  * - `sum`: equity is not cash + position_value.
- * - `equity`: neither equity nor cash + position_value is what the rows before it come to.
- * - `parts`: cash and position_value are both wrong. Where one alone is, so is their sum, which `equity` tells, unless a
- *   tolerance takes it.
+ * - `equity`: neither equity nor cash + position_value matches the rows before it.
+ * - `parts`: cash and position_value are both wrong. If only one is, their sum is wrong too, which `equity` reports,
+ *   unless it is within a tolerance.
  * - `profit`: unrealized is off by another amount than position_value, or realized by another than cash.
  * - `bridge`: a point at which the fills leave no position, and position_value or unrealized is not zero; or that differs
  *   from the one before, without a fill between them, by another amount than the positions from fills times the step of
- *   their marks. Where money is known, the checks above tell the second, too, and it is only noted.
- *
- * So nothing that is off goes untold, and nothing is told by two for being the same amount.
+ *   their marks. If money is known, the checks above report the second, too, and it is only noted.
  */
 export async function walkBooks(walk: BooksWalk): Promise<Books> {
   const pass = new BooksPass(walk);
@@ -173,7 +171,7 @@ class BooksPass {
     const earliest = last.reduce((least, ts) => (ts < least ? ts : least), last[0] ?? 0n);
     let after = 0;
     const count = (ts: bigint, key: number) => {
-      // what no point at all tells of is said apart
+      // money without any point is reported separately
       if (key >= 0 && ts > last[key]!) after++;
     };
     for (let fill = fills.count - 1; fill >= 0 && fills.ts[fill]! > earliest; fill--)
@@ -194,7 +192,7 @@ class BooksPass {
     }
   }
 
-  /** Takes in all that happened up to an instant, and at it. */
+  /** Books everything that happened up to and including an instant. */
   #advance(ts: bigint): void {
     const { fills, moves, closes, keys, sources } = this.#walk;
     for (; this.#bar < closes.count && closes.ts[this.#bar]! <= ts; this.#bar++) {
@@ -216,7 +214,7 @@ class BooksPass {
       if (moves.isTransfer[this.#move] === 1) account.transfers += amount;
     }
     for (let position = this.#stale.pop(); position !== undefined; position = this.#stale.pop()) {
-      // what no point tells of need not have a worth
+      // a position without points needs no value
       const bar = keys[position]! < 0 ? -1 : (this.#bars[sources[position]!] ?? -1);
       this.#positions[position]!.settle(bar < 0 ? null : closes.price[bar]!);
     }
@@ -265,13 +263,13 @@ class BooksPass {
     const cashOff = shownCash * up - paid;
     const summedOff = cashOff + valueOff;
     const whole = beyond(summedOff + unsummedOff, allowed);
-    // a point whose parts come to what is expected is off in its sum alone, and the other way round; what a tolerance
-    // takes for a sum need not be told there
+    // if the parts match what is expected, only the sum is off, and the other way round; a sum within a tolerance need
+    // not be reported there
     const isOff = whole !== 0n && (unsummed === 0n || beyond(summedOff, allowed) !== 0n);
     const isTotalTold = isOff || unsummed !== 0n;
     this.#equity.rows++;
     this.#equity.add(at, isOff ? whole : 0n, said.equity);
-    // as if nothing of what was earned had been spent on positions
+    // as if no earnings had been spent on positions
     const realizedOff = chunk.realized[row]! * up - paid + account.transfers;
     const { averageCost, fifoCost } = account;
     const [spotValue, spotCash] = [beyond(valueOff, allowed), beyond(cashOff, allowed)];
@@ -313,7 +311,7 @@ class BooksPass {
     this.#bridge.log.add(at, held === 0n ? beyond(unrealized, allowed) : held, said.flat);
   }
 
-  /** The position that a step of a point's worth shows, where one instrument alone has moved. */
+  /** The position shown by a step in a point's value, if only one instrument has moved. */
   #shownPosition(at: RowPlace, account: AccountSums, off: bigint): ShownPosition | null {
     const step = account.value - account.valueBefore;
     if (account.open !== 1 || step === 0n) return null;
@@ -362,16 +360,16 @@ function newKept(accounting: Accounting, costs: Costs, parts: BreakLog): Kept {
 /** What is wrong with a point, for people. */
 const said = {
   sum: "equity is not cash + position_value",
-  equity: "equity is not what transfers, fills, fees and marks come to",
-  flat: "the fills leave no position, and the point is worth something: was one opened before the run?",
-  step: "position_value or unrealized moves as another position would",
-  spot: "position_value and cash are not those of spot accounting",
-  margin: "position_value and cash are not those of margin accounting",
+  equity: "equity does not match transfers, fills, fees and marks",
+  flat: "the fills leave no position, but the point has a value: was one opened before the run?",
+  step: "position_value or unrealized moves as if another position were held",
+  spot: "position_value and cash do not match spot accounting",
+  margin: "position_value and cash do not match margin accounting",
   unrealized: {
-    average: "unrealized is not that of average cost",
-    fifo: "unrealized is not that of fifo cost",
+    average: "unrealized does not match average cost",
+    fifo: "unrealized does not match fifo cost",
   },
-  realized: { average: "realized is not that of average cost", fifo: "realized is not that of fifo cost" },
+  realized: { average: "realized does not match average cost", fifo: "realized does not match fifo cost" },
 } as const;
 
 /** Whether one amount deviates only because another does. */

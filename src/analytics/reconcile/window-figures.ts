@@ -15,20 +15,20 @@ export interface SeriesConvention {
   readonly edge: "(]" | "[)";
   /** The base of the first return: the point before the window, or the first one in it. */
   readonly base: "before" | "first";
-  /** Whether deposits and withdrawals are taken off first. */
+  /** Whether deposits and withdrawals are removed first. */
   readonly flows: boolean;
   /** The period of a return: from one point to the next, or a day. */
   readonly session: "bars" | "utc";
 }
 
-/** How a figure may have been computed of the series. */
+/** How a figure may have been computed from the series. */
 export interface FigureConvention extends SeriesConvention {
   readonly ddof: 0 | 1;
   /** Periods a year. */
   readonly periods: number;
 }
 
-/** A figure by our own macros: a number, or none and why. */
+/** A figure by our own macros: a number, or the reason for none. */
 export interface MeasuredFigure {
   readonly value: number | null;
   readonly reason: string | null;
@@ -36,10 +36,10 @@ export interface MeasuredFigure {
   readonly n: number;
 }
 
-/** Figures that a window has by name. */
+/** A window's figures by name. */
 export type MeasuredWindow = ReadonlyMap<string, MeasuredFigure>;
 
-/** Of figures of one period a year: what they are multiplied by for more. */
+/** Figures that grow with the square root of the periods a year. */
 const perRootYear: ReadonlySet<string> = new Set(["volatility", "downside_deviation", "sharpe", "sortino"]);
 /** Figures whose deviations divide by n - ddof, and whether ddof is in the divisor. */
 const withDdof: ReadonlyMap<string, "above" | "below"> = new Map([
@@ -72,7 +72,7 @@ export function figureUnder(
   return Number.isFinite(value) ? { value, reason, n } : { value: null, reason: "not a finite number", n };
 }
 
-/** Points that are measured by one statement, about: of more, a convention each has its own. */
+/** About how many points one statement measures; with more, each convention gets its own. */
 const mostAtOnce = 4_000_000;
 
 /**
@@ -168,7 +168,7 @@ export class WindowFigures {
     return decimalSql({ precision: 38, scale: Math.max(equity.scale, amount.scale) });
   }
 
-  /** The run's own points and moves, once: a row an instant. */
+  /** The run's own points and moves, read once: one row per instant. */
   async #prepare(): Promise<void> {
     if (this.#isReady) return;
     const { connection } = this.#source;
@@ -187,7 +187,7 @@ export class WindowFigures {
   }
 }
 
-/** Has the views `equity` and `events` show the windows' series, a portfolio each. */
+/** Makes the views `equity` and `events` show the windows' series, each as a portfolio. */
 async function showMeasured(connection: DuckDBConnection): Promise<void> {
   await connection.run(`
     CREATE OR REPLACE VIEW equity AS
@@ -204,7 +204,7 @@ async function showRun({ showOnly, run }: BooksSource): Promise<void> {
   await showOnly("events", run);
 }
 
-/** Ahead of any point: the beginning of a window that begins with the run. */
+/** Before any point: the beginning of a window that begins with the run. */
 const never = `make_timestamp_ns(${timestampMin})`;
 
 async function writeWindows(

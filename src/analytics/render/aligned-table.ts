@@ -1,14 +1,14 @@
 import { visible } from "../../model/text/visible-text.ts";
 
-/** Rows under a header and a rule, in columns as wide as the widest cell of those they were made with. */
+/** Rows under a header and a rule; columns are as wide as the widest cell given at the start. */
 export interface Aligned {
   readonly head: string;
-  /** More rows of the same columns; a cell that is wider moves what follows it. */
+  /** More rows of the same columns; a wider cell shifts the cells after it. */
   lines(cells: readonly (readonly string[])[]): string;
 }
 
 /**
- * Columns two blanks apart. Cells may hold any text: see `visible`. `paint` is given each padded cell, and what it adds
+ * Columns two spaces apart. Cells may hold any text: see `visible`. `paint` is given each padded cell, and what it adds
  * takes no room on the screen.
  */
 export function alignedColumns(
@@ -24,7 +24,7 @@ export function alignedColumns(
   );
   const line = (row: readonly string[], painted: typeof paint) => {
     const shown = row.map((cell, index) => {
-      // blanks after the last cell would only wrap
+      // spaces after the last cell would only wrap
       const width = index < row.length - 1 || right[index] ? widths[index]! : 0;
       return painted(right[index] ? cell.padStart(width) : cell.padEnd(width), names[index]!);
     });

@@ -5,7 +5,7 @@ import type { Figure } from "../figure.ts";
 const percentages =
   /^(?:total_return|return|cagr.*|volatility.*|downside_deviation|var|var_normal|cvar|max_drawdown|depth|time_under_water|ulcer_index|best_.*|worst_.*|alpha|hit_rate|time_in_market|psr|maker_share|taker_share|share|fill_ratio_.*|coverage|mean_return|spread)$/;
 
-/** Words that are not just the name with blanks. */
+/** Labels that are not just the name with spaces. */
 const labels: Readonly<Record<string, string>> = {
   cagr: "CAGR",
   cagr_clock: "CAGR by the clock",
@@ -67,13 +67,13 @@ export function figureText(name: string, figure: Figure): string {
   return fixed(value, 2);
 }
 
-/** Two decimals; of what rounds to nothing that it is less. */
+/** Two decimals; a value that would round to zero is shown as less than the smallest. */
 function percentText(percent: number): string {
   const isTiny = percent !== 0 && Math.abs(percent) < 0.005;
   return isTiny ? `${percent < 0 ? ">-" : "<"}0.01 %` : `${fixed(percent, 2)} %`;
 }
 
-/** So many decimals; more where these would show nothing but zeros. */
+/** This many decimals, or more if they would all be zeros. */
 function fixed(value: number, decimals: number): string {
   const text = value.toFixed(decimals);
   if (Math.abs(value) >= 1e12) return value.toExponential(3);
@@ -86,7 +86,7 @@ function wholeText(value: number): string {
   return groupedDigits(String(value));
 }
 
-/** Exact money at two decimals, cut for reading; below a cent as it is. */
+/** Exact money cut to two decimals for reading; below a cent unchanged. */
 function moneyText(text: string): string {
   const value = Number(text);
   const [whole = "0", rest = ""] = text.split(".");

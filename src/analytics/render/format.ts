@@ -1,6 +1,6 @@
 import { namedByEnding } from "../export/file-ending.ts";
 
-/** Forms of text an answer can be written in; see render.ts. */
+/** Text formats of an answer; see render.ts. */
 export const textFormats = ["table", "vertical", "json", "ndjson", "csv"] as const;
 export type TextFormat = (typeof textFormats)[number];
 
@@ -8,7 +8,7 @@ export type TextFormat = (typeof textFormats)[number];
 export const formats = [...textFormats, "arrow", "arrow-stream", "parquet"] as const;
 export type Format = (typeof formats)[number];
 
-/** What files of a form end with. */
+/** The file endings of formats. */
 const endings = {
   table: "txt",
   json: "json",

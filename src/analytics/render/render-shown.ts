@@ -16,16 +16,16 @@ export interface ShownOptions {
 
 type Row = readonly DuckDBValue[];
 
-/** Rows that are looked at for the widths of columns: a table of any length goes through the same memory. */
+/** Rows that decide the widths of columns, so that a table of any length needs the same memory. */
 const widthRows = 1_000;
 
 /** How long rows that are not shown are counted, in milliseconds. */
 const countingMs = 2_000;
 
-/** However narrow a terminal is, a cell has this many characters. */
+/** Characters of a cell even in a very narrow terminal. */
 const leastCell = 16;
 
-/** Aligned text: numbers to the right, NULL as such, what a terminal would obey escaped. */
+/** Aligned text: numbers to the right, NULL as such, control characters escaped. */
 export async function* renderTable(result: QueryResult, options: ShownOptions): AsyncGenerator<string> {
   const source = shownRows(result, options);
   try {
@@ -43,7 +43,7 @@ export async function* renderTable(result: QueryResult, options: ShownOptions): 
   }
 }
 
-/** One line a value, a record a row; escaped as in a table. */
+/** One line per value, one record per row; escaped as in a table. */
 export async function* renderVertical(result: QueryResult, options: ShownOptions): AsyncGenerator<string> {
   const names = result.columns.map(({ name }) => visible(name));
   const width = Math.max(0, ...names.map((name) => name.length));
@@ -81,7 +81,7 @@ function tableOf(
 ): Shown {
   const names = result.columns.map(({ name }) => visible(name));
   const mostCell = Math.max(leastCell, Math.floor(width / 2));
-  // zeros that every row has at its end only take room on a screen; files and programs get all digits
+  // trailing zeros that all rows have only take up space on a screen; files and programs get all digits
   const isScreen = width < Number.POSITIVE_INFINITY;
   const digits = names.map((_, index) =>
     isScreen ? Math.max(0, ...first.map((row) => digitsOf(row[index]!))) : Number.POSITIVE_INFINITY,
@@ -93,7 +93,7 @@ function tableOf(
   const left = names.length - places.filter((place) => place !== gap).length;
   if (left > 0) {
     onCut?.(
-      `${names.length - left} of ${names.length} columns are shown; for all, use the format vertical or a file`,
+      `${names.length - left} of ${names.length} columns are shown; for all, use the vertical format or a file`,
     );
   }
   const fitted = (row: readonly string[]) => places.map((place) => (place === gap ? "…" : row[place]!));
@@ -105,7 +105,7 @@ function tableOf(
   return { head, lines: (rows) => lines(rows.map((row) => fitted(cellsOf(row)))) };
 }
 
-/** In the place of columns that are left out. */
+/** In place of omitted columns. */
 const gap = -1;
 
 /**
@@ -145,7 +145,7 @@ function shortened(value: DuckDBValue, digits: number): string {
   return text.slice(0, text.length - zeros).replace(/\.$/, "");
 }
 
-/** A text with its end as `…` where it is longer; never half of a character. */
+/** A text, shortened with `…` if it is too long; never within a character. */
 function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
@@ -154,7 +154,7 @@ function cellText(value: DuckDBValue): string {
   return value === null ? "NULL" : textCell(value);
 }
 
-/** NULL is neither here nor there. */
+/** NULL does not decide. */
 function isNumeric(value: DuckDBValue): boolean {
   return (
     value === null ||
@@ -174,7 +174,7 @@ async function* shownRows(
   const tellCut = (more: string) => {
     if (result.rows === shown) return;
     const [some, all] = [shown, result.rows].map((count) => count.toLocaleString("en-US"));
-    onCut?.(`${some} of ${more}${all} rows are shown; for all, use the format csv or a file`);
+    onCut?.(`${some} of ${more}${all} rows are shown; for all, use the csv format or a file`);
   };
   for await (const chunk of result.chunks()) {
     if (shown < mostRows) {

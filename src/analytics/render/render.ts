@@ -25,13 +25,13 @@ export function render(
   }
 }
 
-/** One JSON object a line; values as `jsonCell` writes them. Columns of the same name get _2, _3, …. */
+/** One JSON object per line; values as `jsonCell` writes them. Columns of the same name get _2, _3, …. */
 async function* renderNdjson(result: QueryResult): AsyncGenerator<string> {
   const object = objectOf(result);
   for await (const batch of result.batches()) yield batch.map((row) => `${object(row)}\n`).join("");
 }
 
-/** One JSON array of objects, a line each. A result that fails leaves the array open, so that no reader takes it for whole. */
+/** One JSON array of objects, one per line. If the result fails, the array stays open, so no reader takes it for complete. */
 async function* renderJson(result: QueryResult): AsyncGenerator<string> {
   const object = objectOf(result);
   let separator = "[\n";

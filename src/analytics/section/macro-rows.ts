@@ -10,9 +10,8 @@ import { overTotal } from "./total-views.ts";
 export type MacroRow = Readonly<Record<string, unknown>>;
 
 /**
- * Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`;
- * `rest` is what follows FROM, such as a WHERE, so that no more rows come over than are wanted. Throws `NothingToSay`
- * if the rows leave open what the series is.
+ * Calls a macro of a run's series with the options for it. `select` names columns, instants by `ns`; `rest` follows
+ * FROM, such as a WHERE that limits the rows. Throws `NothingToSay` if the rows leave open what the series is.
  */
 export async function macroRows(
   { connection, run, options }: MeasuredRun,
@@ -41,7 +40,7 @@ export async function macroRows(
   return isTotal ? [...own, ...(await overTotal(connection, read))] : own;
 }
 
-/** Does something with macros. Throws `NothingToSay` if they say that the rows are not clear. */
+/** Runs work with macros. Throws `NothingToSay` if they report that the rows are unclear. */
 export async function unlessUnclear<T>(body: () => Promise<T>): Promise<T> {
   try {
     return await body();
@@ -75,8 +74,8 @@ export function instantOf(value: unknown): Nanoseconds {
 }
 
 /**
- * The figure that a row of `performance` and other macros of one figure a row is, with instants by `ns`. Where the row
- * has an exact `amount`, as text, that is its value.
+ * The figure of a row of `performance` or another macro with one figure per row, with instants by `ns`. Its value is the
+ * row's exact `amount`, as text, if there is one.
  */
 export function figureOf({ value, amount, reason, unit, convention, n, from_ts, to_ts }: MacroRow): Figure {
   if (value === null) return noFigure(String(reason));

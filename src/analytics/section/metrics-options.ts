@@ -12,9 +12,9 @@ export interface MetricsOptions {
   readonly fill: boolean;
   /** Periods a year; `data` counts them; null follows from session and fill. */
   readonly periods: number | "data" | null;
-  /** Yearly rate without risk: 0.02 is 2 %. */
+  /** Yearly risk-free rate: 0.02 is 2 %. */
   readonly rf: number;
-  /** Logarithms of returns in place of simple ones. */
+  /** Logarithmic returns instead of simple ones. */
   readonly log: boolean;
   readonly base: "deposit" | "first";
   readonly benchmark: Benchmark | null;
@@ -22,7 +22,7 @@ export interface MetricsOptions {
   readonly rates: Rates | null;
   /** The yearly Sharpe ratio that the probabilistic one is compared with. */
   readonly psrBenchmark: number;
-  /** The yearly return from which on Omega counts as a gain. */
+  /** The yearly return above which Omega counts a gain. */
   readonly omegaReturn: number;
   readonly group: Grouping;
   /** How fills that share an instant are ordered; `auto`: so that the run's books balance. */
@@ -32,11 +32,11 @@ export interface MetricsOptions {
   readonly instruments: InstrumentsFile | null;
   /** Age of the oldest book that a fill is compared with, in milliseconds. */
   readonly bookAgeMs: number;
-  /** Over how many bars what prices did after a factor's value is counted; rising. */
+  /** Over how many bars returns after a factor's value are measured; rising. */
   readonly horizons: readonly number[];
 }
 
-/** What a run is compared with. */
+/** The benchmark of a run. */
 export type Benchmark =
   | { readonly kind: "symbol"; readonly symbol: string }
   | { readonly kind: "prices"; readonly prices: BenchmarkPrices };

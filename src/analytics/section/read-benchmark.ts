@@ -4,7 +4,7 @@ import { timedRows } from "./timed-rows.ts";
 
 /** The prices of a benchmark, in the order of time. */
 export interface BenchmarkPrices {
-  /** As it was named. */
+  /** Its name as given. */
   readonly file: string;
   /** The line of the first price. */
   readonly line: number;

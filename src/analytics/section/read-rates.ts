@@ -4,7 +4,7 @@ import { timedRows } from "./timed-rows.ts";
 
 /** The value of each currency's unit in a base currency, from one instant to that currency's next. */
 export interface Rates {
-  /** As it was named. */
+  /** Its name as given. */
   readonly file: string;
   /** The currency that all rates are to. */
   readonly base: string;
@@ -48,7 +48,7 @@ export async function readRates(file: string, signal?: AbortSignal): Promise<Rat
   return { file, base, rows };
 }
 
-/** The rates in the words of a heading: which, of what times. */
+/** The rates and their times, for a heading. */
 export function ratesText({ file, base, rows }: Rates): string {
   const spans = [...Map.groupBy(rows, ({ currency }) => currency)].map(([currency, own]) => {
     const ends = [...new Set([own[0]!, own.at(-1)!])].map(({ at }) => formatTime(at));

@@ -9,7 +9,7 @@ import type { RunViews } from "../run-views.ts";
 import type { RunTrades } from "../trades/run-trades.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 
-/** A run whose rows alone the views show. */
+/** A run that is the only one in the views. */
 export interface MeasuredRun {
   readonly run: RunRef;
   readonly manifest: Manifest;
@@ -40,10 +40,10 @@ export interface FigureGroup {
   readonly parts: readonly FigurePart[];
 }
 
-/** What a section says of one run. */
+/** A section's figures and notes for one run. */
 export interface SectionFigures {
   readonly groups: readonly FigureGroup[];
-  /** What has to be said of it, a sentence each. */
+  /** Notes about it, each a sentence. */
   readonly notes: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export interface Section {
   readonly title: string;
   /** Tables that it reads; without the first there is nothing to say. */
   readonly tables: readonly [TableName, ...TableName[]];
-  /** Tables that it reads besides where the options ask for it. */
+  /** Further tables that it reads with these options. */
   alsoReads?(options: MetricsOptions): readonly TableName[];
   /** Whether the options ask for it. */
   isWanted(options: MetricsOptions): boolean;

@@ -5,7 +5,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { type Nanoseconds, parseTime, timestampMax, timestampMin } from "../../model/time.ts";
 
-/** What a CSV file of values at instants has. */
+/** The form of a CSV file of values at instants. */
 export interface TimedFile {
   /** What it is, for messages: `the benchmark`. */
   readonly what: string;
@@ -21,13 +21,13 @@ export interface TimedRow {
   /** Its line in the file. */
   readonly line: number;
   readonly cells: Readonly<Record<string, string>>;
-  /** That something is wrong in this row. */
+  /** An error about this row. */
   refusal(message: string): RunvaultError;
 }
 
 /**
  * The rows of a CSV file whose column `timestamp` is RFC 3339 (UTC where it has no offset) or UNIX nanoseconds. Throws
- * `invalid_argument` with file and line if a column is missing, or a time none that rows can have.
+ * `invalid_argument` with file and line if a column is missing, or a time is not one that rows can have.
  */
 export async function* timedRows(
   file: string,
@@ -78,7 +78,7 @@ export async function* timedRows(
   }
 }
 
-/** A cell as it may stand in a message, however long it is. */
+/** A cell in a message, shortened if it is long. */
 function short(cell: string): string {
   return JSON.stringify(cell.length > 30 ? `${cell.slice(0, 30)}…` : cell);
 }

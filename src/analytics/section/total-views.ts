@@ -12,7 +12,7 @@ const batch = 2_000;
  * Makes, in a schema `total`, the tables that the macros of series read, with one series that has all accounts,
  * portfolios and currencies of a run in the base currency: at each instant of any of them, from when all have begun,
  * the last equity of each at the last rate; deposits and withdrawals at the rate of their instant. Exact, to the ninth
- * decimal. Reading a row for which there is no rate is an error that names it.
+ * decimal. Reading a row without a rate is an error that names the rate.
  */
 export async function createTotalViews(connection: DuckDBConnection, rates: Rates): Promise<void> {
   const { file, base, rows } = rates;

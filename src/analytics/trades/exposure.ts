@@ -60,7 +60,7 @@ class HeldPosition {
   }
 
   #advancePast(ts: BigInt64Array, bar: number, end: number): void {
-    // those that closed before time began say what the position was worth then
+    // bars that closed before the period give the position's value at its start
     const first = Math.min(firstAfter(ts, this.#since, bar), end);
     if (first > bar) this.#mark(this.#priceOf(first - 1));
     if (first === end) return;
@@ -73,7 +73,7 @@ class HeldPosition {
     this.#since = ts[end - 1]!;
   }
 
-  /** Value × nanoseconds since it was asked last. */
+  /** Value × nanoseconds since the last call. */
   take(): { readonly gross: number; readonly net: number } {
     const taken = { gross: this.#gross, net: this.#net };
     [this.#gross, this.#net] = [0, 0];
@@ -99,9 +99,9 @@ class HeldPosition {
 
 /** The first place from `start` on in a rising column that is above a value; its length where none is. */
 function firstAfter(column: BigInt64Array, value: bigint, start: number): number {
-  // of 64 bits, as the column's, so that no BigInt is made of any of them
+  // as 64 bits, like the column's values, so that no BigInts are made of them
   const limit = BigInt.asIntN(64, value);
-  // it is near, as a rule
+  // the place is usually near
   let [from, step] = [start, 1];
   while (from + step <= column.length && column[from + step - 1]! <= limit) {
     from += step;

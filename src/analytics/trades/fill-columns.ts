@@ -19,7 +19,7 @@ export interface FillColumns {
   readonly price: ExactValues;
   /** Never negative; zero in a fill that moves no position. */
   readonly quantity: ExactValues;
-  /** Zero where a row has none. */
+  /** Zero if a row has none. */
   readonly fee: ExactValues;
   readonly isBuy: Uint8Array;
   /** Index in `positions`. */
@@ -28,12 +28,12 @@ export interface FillColumns {
   readonly venue: Int32Array;
   /** Index in `feeCurrencies`. */
   readonly feeCurrency: Int32Array;
-  /** Index in `orders`; null if nobody asked. */
+  /** Index in `orders`; null if not requested. */
   readonly order: Int32Array | null;
   readonly positions: readonly PositionKey[];
   readonly venues: readonly string[];
   readonly feeCurrencies: readonly string[];
-  /** Client order ids; none where nobody asked. */
+  /** Client order ids; empty if not requested. */
   readonly orders: readonly string[];
 }
 

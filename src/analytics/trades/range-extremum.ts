@@ -51,7 +51,7 @@ export class RangeExtremum {
     let extreme = values[from]!;
     for (let at = from + 1; at < to; at++) {
       const value = values[at]!;
-      // of equal ones the first
+      // the first of equal ones
       if (this.#isLargest ? value <= extreme : value >= extreme) continue;
       place = at;
       extreme = value;

@@ -27,7 +27,7 @@ export interface FillReading {
   /** The type that prices of fills and bars are read as. */
   readonly priceType: DecimalType;
   readonly order: FillOrder;
-  /** Has each fill know its order. */
+  /** Whether to read each fill's order. */
   readonly withOrders: boolean;
 }
 
@@ -62,7 +62,7 @@ export async function readFills(connection: DuckDBConnection, reading: FillReadi
   };
   const positions = new PositionIndex(texts, instruments);
   const orders = new Map<string, number>();
-  // of fills that share their instant with another, or may
+  // only of fills that share their instant with another, or may
   const tradeIds: string[] = [];
   const sql = [
     "ts_event",
@@ -117,7 +117,7 @@ export async function readFills(connection: DuckDBConnection, reading: FillReadi
   };
 }
 
-/** The number of fills. Throws `malformed_row` if one is not as the interface has it. */
+/** The number of fills. Throws `malformed_row` if one does not follow the interface. */
 async function countFills(connection: DuckDBConnection, run: RunRef): Promise<number> {
   const faults = [
     ["price", "price IS NULL"],
@@ -131,7 +131,7 @@ async function countFills(connection: DuckDBConnection, run: RunRef): Promise<nu
   if (wrong >= 0) {
     throw new RunvaultError(
       "malformed_row",
-      `the fill with seq ${seqs[wrong]} has no ${faults[wrong]![0]} that a fill can have`,
+      `the fill with seq ${seqs[wrong]} has no valid ${faults[wrong]![0]}`,
       {
         place: { instance: run.instanceId, run: run.runId, table: "fills" },
         hint: "Look at the row with `runvault query`; trades cannot be computed without it.",
@@ -159,7 +159,7 @@ async function codeSql(
   return `CAST(enum_code(CAST(${identifier(column)} AS ${type})) AS INTEGER)`;
 }
 
-/** Numbers positions as they are met. */
+/** Numbers positions in the order of their first fill. */
 class PositionIndex {
   readonly keys: PositionKey[] = [];
   readonly #texts: Readonly<Record<Named, string[]>>;

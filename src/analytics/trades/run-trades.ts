@@ -35,7 +35,7 @@ export interface RunTrades {
   barsOf(position: number): BarColumns | null;
   /** The value of a signed quantity of a position's instrument at a price, in money. */
   value(position: number, quantity: bigint, price: bigint): bigint;
-  /** Goes over the fills once. */
+  /** Makes one pass over the fills. */
   walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch">): readonly FinalPosition[];
 }
 

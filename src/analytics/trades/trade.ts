@@ -24,7 +24,7 @@ export interface Mark {
   readonly source: "bar" | "fill";
 }
 
-/** The best and the worst that a unit would have made between entry and exit, in price. */
+/** The best and worst result of one unit between entry and exit, in price. */
 export interface Excursions {
   /** Maximum adverse excursion: zero or below, unless the position never was worse. */
   readonly mae: bigint;
@@ -60,7 +60,7 @@ export class Trade {
   feeCurrency: number = none;
   /** Index of the venue of its fills, or `several`. */
   venue: number;
-  /** Where a part of it is open at the end: what that is marked at. */
+  /** The mark of the part that is open at the end. */
   mark: Mark | null = null;
   #low: bigint;
   #high: bigint;
@@ -93,7 +93,7 @@ export class Trade {
     this.gross += this.isLong ? exitValue - entryValue : entryValue - exitValue;
   }
 
-  /** Adds a lot that is open at the end. `worth` is what its quantity is worth at the mark. */
+  /** Adds a lot that is open at the end. `worth` is the value of its quantity at the mark. */
   addOpen({ fill, quantity, fee, value }: Lot, worth: bigint, mark: Mark): void {
     this.#enter(fill, quantity, fee);
     this.gross += this.isLong ? worth - value : value - worth;

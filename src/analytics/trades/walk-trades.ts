@@ -38,7 +38,7 @@ export interface Walk {
   readonly grouping: Grouping;
   /** Called for each trade when it is over, in order of closing, and then for open ones at the end. */
   onTrade?(trade: Trade): void;
-  /** Told of each match as it is made. */
+  /** Called for each match. */
   onMatch?(match: Match): void;
 }
 
@@ -153,7 +153,7 @@ class PositionState {
       let before = 0n;
       for (const lot of this.#fifo.lots()) {
         open ??= new Trade(fills, lot.fill);
-        // what all lots up to this one are worth, less those before: so rounding leaves their sum alone
+        // the value of all lots up to this one minus those before, so that rounding does not change their sum
         const upTo = before + lot.quantity;
         open.addOpen(lot, this.#value(upTo, mark.price) - this.#value(before, mark.price), mark);
         before = upTo;

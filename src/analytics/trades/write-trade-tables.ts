@@ -47,7 +47,7 @@ export async function writeTradeTables(
 }
 
 /**
- * Copies what `writeTradeTables` made into a database that is attached, as tables of their own that need nothing of the
+ * Copies what `writeTradeTables` made into an attached database, as separate tables that need nothing from the
  * archive. Trades are made before that, while the archive's own database is the one in use.
  */
 export async function copyTradeTables(

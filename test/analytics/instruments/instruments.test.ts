@@ -81,7 +81,7 @@ describe("an instruments file", () => {
     ],
     ["- symbol: BTC\n  bars: { interval: 1 }\n", 2, 21, "bars.interval of entry 1 must be", ""],
     ["- venue: X\n", 1, 3, "symbol of entry 1 is missing", "symbol: BTCUSD-PERP"],
-    ["- symbol: '[a]'\n", 1, 11, "has more than * and ?", ""],
+    ["- symbol: '[a]'\n", 1, 11, "has a special character other than * and ?", ""],
     ["symbol: BTC\n", 1, 1, "the file must be a list of instruments", ""],
     ["", 1, 1, "the file is empty", "docs/instruments.md"],
   ])("that is wrong is told with line, column and remedy: %j", async (text, line, column, message, hint) => {
@@ -128,7 +128,7 @@ describe("the instruments of a run", () => {
   test("have no currency that is one of the equity's in other letters", async () => {
     const file = await read("- symbol: BTC\n  currency: usd\n");
     expect(() => resolveInstruments(facts, file)).toThrow(
-      "the instruments file has BTC traded in usd, and the equity rows are in USD",
+      "the instruments file has BTC traded in usd, but the equity rows are in USD",
     );
   });
 

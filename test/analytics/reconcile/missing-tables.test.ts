@@ -68,7 +68,7 @@ describe("a table that the gateway does not have leaves what rests on it uncheck
     const { checks, verdict } = (await reconcile(archive, [run], options)).report.runs[0]!;
     expect(numbers(checks, "NOT CHECKED")).toEqual(unchecked);
     for (const number of unchecked)
-      expect(checks[number - 1]!.reason).toContain(`${absent} is absent: the gateway does not have it`);
+      expect(checks[number - 1]!.reason).toContain(`${absent} is absent: the gateway keeps no such table`);
     expect(numbers(checks, "BREAKS")).toEqual([]);
     expect(verdict).toBe("NOT CHECKED");
   });

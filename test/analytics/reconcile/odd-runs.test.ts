@@ -149,7 +149,7 @@ describe("few rows", () => {
         ...{ verdict: "NOT CHECKED", rows: 1, breaks: 0 },
         reason: expect.stringMatching(/fills and events come after the last point of their account/),
       });
-    expect(found.checks[6]).toMatchObject({ verdict: "NOT CHECKED", reason: "there are no rows to look at" });
+    expect(found.checks[6]).toMatchObject({ verdict: "NOT CHECKED", reason: "there are no rows to check" });
   });
 
   test("a symbol without bars: it is told which, and what needs no marks is checked", async () => {
@@ -265,7 +265,7 @@ test("a run that goes on balances up to its horizon, and its summary waits", asy
   expect(found.checks.slice(0, 6).map(({ verdict }) => verdict)).toEqual(allHold.slice(0, 6));
   expect(found.checks[7]).toMatchObject({
     verdict: "NOT CHECKED",
-    reason: expect.stringContaining("the run goes on"),
+    reason: expect.stringContaining("the run is still growing"),
   });
 });
 

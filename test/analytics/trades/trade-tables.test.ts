@@ -105,7 +105,7 @@ describe("tables of trades in a query", () => {
       rowsOf("WITH matches AS (SELECT * FROM matches) SELECT count(*) FROM matches", fresh),
     ).rejects.toMatchObject({
       code: "invalid_argument",
-      message: expect.stringContaining("the instruments file wants other bars"),
+      message: expect.stringContaining("the run does not have the bars"),
     });
   });
 

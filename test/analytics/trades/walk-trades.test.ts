@@ -484,7 +484,7 @@ describe("runs with little in them", () => {
     await worldOf([fill(1, "BUY", 1, 10), fill(2, "SELL", -1, 10)]);
     await expect(world.read()).rejects.toMatchObject({
       code: "malformed_row",
-      message: "the fill with seq 2 has no quantity that a fill can have",
+      message: "the fill with seq 2 has no valid quantity",
     });
     await worldOf([fill(1, "BUY", 1, 0)]);
     const trades = await world.read({ instruments: instrumentsOf({ kind: "inverse", currency: "BTC" }) });
