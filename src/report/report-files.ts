@@ -7,9 +7,9 @@ export interface ReportTarget {
   readonly out: string;
   /** The folder of the charts' specs; null for none. */
   readonly specs: string | null;
-  /** Replaces what exists already. */
+  /** Replaces existing files. */
   readonly force: boolean;
-  /** A folder that is no place for files: that of the archive. */
+  /** A folder in which no file may be: the archive's. */
   readonly outside: string;
 }
 
@@ -24,7 +24,7 @@ export interface WrittenReport {
   readonly specs: readonly WrittenFile[];
 }
 
-/** The places of a report: opened before it is computed, so that what refuses it does so at once. */
+/** The files of a report: opened before it is computed, so that errors show at once. */
 export class ReportFiles implements AsyncDisposable {
   readonly #target: ReportTarget;
   readonly #files = new Disposables();
@@ -35,12 +35,12 @@ export class ReportFiles implements AsyncDisposable {
     this.#page = this.#files.use(page);
   }
 
-  /** Throws `invalid_argument` if the page exists already and `force` is not set, and for an impossible path. */
+  /** Throws `invalid_argument` if the page already exists and `force` is not set, and for an impossible path. */
   static async open(target: ReportTarget): Promise<ReportFiles> {
     return new ReportFiles(target, await ExportFile.create(target.out, target));
   }
 
-  /** Writes the page and the specs, `ID.vl.json` a chart. None takes its place before all are written. */
+  /** Writes the page and the specs, `ID.vl.json` per chart. None is moved to its final name before all are written. */
   async write({ html, charts }: Report): Promise<WrittenReport> {
     const { specs, force, outside } = this.#target;
     const files = [{ file: this.#page, text: html }];

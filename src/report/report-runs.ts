@@ -17,9 +17,9 @@ import { panelsOf, type Reported } from "./sections/reported.ts";
 import { runCard } from "./sections/run-card.ts";
 
 export interface ReportOptions extends Omit<MeasureOptions, "onRun"> {
-  /** When and by what the page is made: its only line that does not depend on the archive and the options. */
+  /** When and by what the page was made: its only line that does not depend on the archive and the options. */
   readonly made: string;
-  /** Whether books are reconciled; where not, the page says so. */
+  /** Whether books are reconciled; if not, the page says so. */
   readonly reconcile: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Report {
   readonly charts: readonly Chart[];
 }
 
-/** Colours of runs that can be told apart. */
+/** Most runs whose colours are easy to tell apart. */
 const mostRuns = 6;
 
 /**

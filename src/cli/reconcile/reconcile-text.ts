@@ -44,7 +44,7 @@ function checkLine({ number, name, verdict, rows, breaks, largest, reason }: Che
 function breakLines({ number, name, formula, first, notes, reason }: Check): string[] {
   const lines = [`  Check ${number}, ${name}`, `    ${formula}`];
   for (const note of notes) lines.push(`    ${note}`);
-  if (reason !== null) lines.push(`    not checked everywhere: ${reason}`);
+  if (reason !== null) lines.push(`    not checked completely: ${reason}`);
   for (const { at, amount, unit, what, rows, moreRows } of first) {
     lines.push(`    ${at}  ${amount === null ? "" : `${amount} ${unit}: `.replace(" :", ":")}${what}`);
     const named = rows.map(({ table, seq }) => `${table} ${seq}`).join(", ");

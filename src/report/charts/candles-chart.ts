@@ -15,7 +15,7 @@ import { extentOf, valueAxis } from "./drawing/value-axis.ts";
 
 const id = "candles";
 
-/** Bars as candles, with the fills among them: buys point up, sells down. A plot a run, all with the same scales. */
+/** Bars as candles, with the fills among them: buys point up, sells down. One plot per run, all with the same scales. */
 export async function candlesChart(data: CandlesData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs.filter(({ bars }) => candlesOf(bars, mostRows).length > 0);
@@ -86,7 +86,7 @@ function toldOf(run: CandlesRun, isOne: boolean): { readonly caption: string; re
   };
 }
 
-/** Candles of a plot, and marks of fills of one side: fewer where there are several plots. */
+/** Candles of a plot, and marks of fills on one side: fewer if there are several plots. */
 function most(plots: number, isNarrow = false): { readonly candles: number; readonly marks: number } {
   const whole = isNarrow ? { candles: 80, marks: 28 } : { candles: 240, marks: 90 };
   if (plots === 1) return whole;
@@ -256,7 +256,7 @@ function candleText({ from, open, high, low, close }: Candle): string {
   return `${timeText(from)}\nopen ${priceText(open)}, high ${priceText(high)}, low ${priceText(low)}, close ${priceText(close)}`;
 }
 
-/** A mark a fill; where there are many, one for those of a side within a stretch of time, at their average price. */
+/** One mark per fill; if there are many, one for those on a side in a stretch of time, at their average price. */
 function fillMarks(
   { times, prices, quantities, isBuy }: CandlesRun["fills"],
   candles: readonly Candle[],

@@ -4,9 +4,9 @@ export interface Series {
   readonly values: Float64Array;
 }
 
-/** What every chart may be told beside its data. */
+/** What every chart may get besides its data. */
 interface Noted {
-  /** How the figures were made, a sentence or two; ends the caption: `Daily closes, 24/7 UTC, P 365.` */
+  /** How the figures were computed, in one or two sentences; ends the caption: `Daily closes, 24/7 UTC, P 365.` */
   readonly note?: string;
 }
 
@@ -34,7 +34,7 @@ export interface EquityData extends Noted {
 export interface EquityRun extends OfRun {
   readonly times: Float64Array;
   readonly equity: Float64Array;
-  /** At the same times: equity over its running maximum, less one, transfers taken off; zero or below. */
+  /** At the same times: equity over its running maximum, less one, transfers removed; zero or below. */
   readonly drawdown: Float64Array;
 }
 
@@ -69,7 +69,7 @@ export interface ReturnsRun extends OfRun {
 
 /** For `rollingChart`: Sharpe ratio above, volatility beneath. */
 export interface RollingData extends Noted {
-  /** How many returns a window has, and of what: `day`. */
+  /** How many returns a window has, and the period of each: `day`. */
   readonly window: number;
   readonly period: string;
   readonly runs: readonly RollingRun[];
@@ -97,7 +97,7 @@ export interface ExposureRun extends OfRun {
   readonly net: Float64Array;
 }
 
-/** For `excursionsChart`: net P&L of trades against how far they went wrong (MAE) and right (MFE). */
+/** For `excursionsChart`: net P&L of trades against their adverse (MAE) and favourable (MFE) excursions. */
 export interface ExcursionsData extends Noted {
   readonly currency: string;
   /** What one trade is: `flat`, `order`, `match`. */
@@ -106,7 +106,7 @@ export interface ExcursionsData extends Noted {
 }
 
 export interface ExcursionsRun extends OfRun {
-  /** Of each trade, in the currency: `mae` zero or below, `mfe` zero or above. NaN: not known, left out. */
+  /** Of each trade, in the currency: `mae` zero or below, `mfe` zero or above. NaN: unknown, left out. */
   readonly mae: Float64Array;
   readonly mfe: Float64Array;
   readonly net: Float64Array;
@@ -115,7 +115,7 @@ export interface ExcursionsRun extends OfRun {
 /** For `profitChart`: net P&L of trades by a common property. */
 export interface ProfitData extends Noted {
   readonly currency: string;
-  /** `hour`: keys 0 to 23, of the exit in UTC. `weekday`: keys 1 (Monday) to 7. Absent ones are drawn as none. */
+  /** `hour`: keys 0 to 23, of the exit in UTC. `weekday`: keys 1 (Monday) to 7. Missing keys are drawn without a bar. */
   readonly by: "symbol" | "venue" | "side" | "hour" | "weekday";
   readonly runs: readonly (OfRun & { readonly groups: readonly ProfitGroup[] })[];
 }
@@ -219,7 +219,7 @@ export interface QuantilesFactor {
   }[];
 }
 
-/** For `candlesChart`: bars with the fills among them, a plot a run. */
+/** For `candlesChart`: bars with the fills among them, one plot per run. */
 export interface CandlesData extends Noted {
   readonly runs: readonly CandlesRun[];
 }

@@ -19,7 +19,7 @@ export interface Chart {
 
 export interface ChartNumbers {
   readonly columns: readonly string[];
-  /** As many cells a row as there are columns; some sixty rows at most. */
+  /** As many cells per row as there are columns; about sixty rows at most. */
   readonly rows: readonly (readonly string[])[];
   /** What was left out: `60 of 45,031 points`; empty for nothing. */
   readonly note: string;

@@ -18,7 +18,7 @@ const id = "equity";
 const title = "Equity and drawdown";
 const shadedDrawdowns = 5;
 
-/** Equity, and beneath it on the same axis of time the drawdown. */
+/** Equity, and below it on the same axis of time the drawdown. */
 export async function equityChart(data: EquityData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs.filter(({ times }) => times.length > 0);
@@ -92,7 +92,7 @@ function draw(frame: Frame, { runs, isOne, shaded, readings, isLog }: Drawn): Dr
       // a single point between two gaps becomes a dot
       strokeCap: "round",
       strokeDash: [...strokes[index]!.dash],
-      // a single point is no line
+      // a single point draws no line
       point: run.times.length === 1 ? { filled: true, fill: paint(strokes[index]!.colour), size: 30 } : false,
     },
     encoding,
@@ -156,7 +156,7 @@ function shades(drawdowns: readonly Drawdown[], axis: TimeAxis, frame: Frame): L
   ];
 }
 
-/** The number of each above its band, moved aside where bands are narrow and near. */
+/** The number of each above its band, moved aside if bands are narrow and close. */
 function shadeNumbers(drawdowns: readonly Drawdown[], axis: TimeAxis, frame: Frame, width: number): Layer[] {
   const [start, end] = axis.domain;
   const needed = textWidth("8", frame.fontSize) + 4;

@@ -17,11 +17,10 @@ type Run = OfRun & { readonly events: readonly RunEvent[] };
 const id = "events";
 const title = "Events";
 /**
- * So many kinds have a row of their own; the rest share the last. Of several runs fewer, as each has a lane for every
- * run.
+ * Most kinds with their own row; the rest share the last. Fewer for several runs, because each row has a lane per run.
  */
 const mostKinds = { ofOne: 15, ofSeveral: 8 };
-/** On one drawing. */
+/** Most marks of one drawing. */
 const mostMarks = 2600;
 
 const severities = ["INFO", "WARNING", "ERROR"] as const;
@@ -35,7 +34,7 @@ const looks: Record<Severity, { shape: "circle" | "diamond" | "triangle-up"; col
     ERROR: { shape: "triangle-up", colour: "loss", size: 64 },
   };
 
-/** Events over time, a row a kind; of several runs each has a lane of every row. */
+/** Events over time, one row per kind; each of several runs has a lane in every row. */
 export async function eventsChart(data: EventsData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs
@@ -164,7 +163,7 @@ function draw(frame: Frame, { runs, rows, isOne, from, to }: Drawn): Drawing {
         above: names.height,
         layers: [
           {
-            // through the lane of the only run, else between the rows
+            // through the lane of the only run, otherwise between the rows
             data: { values: rows.map((_, row) => ({ middle: (row + (isOne ? 0.5 : 1)) * rowHeight })) },
             mark: { type: "rule", stroke: paint("line"), strokeWidth: 1 },
             encoding: { y: pixels("middle") },
@@ -198,7 +197,7 @@ function draw(frame: Frame, { runs, rows, isOne, from, to }: Drawn): Drawing {
   };
 }
 
-/** Events that lie within a cell of time, which is as wide as a mark. */
+/** Groups events within a cell of time, which is as wide as a mark. */
 function together(events: readonly RunEvent[], start: number, cellMs: number): RunEvent[][] {
   return [...Map.groupBy(events, ({ time }) => Math.floor((time - start) / cellMs)).values()];
 }

@@ -17,10 +17,10 @@ const title = "Net P&L against excursions";
 /** More trades than these are counted in cells: each is drawn twice. */
 const mostSingle = 1000;
 
-/** Marks of one of the two plots, of all runs. */
+/** Most marks of one of the two plots, for all runs. */
 const mostMarks = 1200;
 
-/** The results of trades against how far they had gone wrong before (MAE), and how far right (MFE). */
+/** The results of trades against their adverse (MAE) and favourable (MFE) excursions. */
 export async function excursionsChart(data: ExcursionsData): Promise<Chart | NoChart> {
   const { currency, grouping } = data;
   const isOne = data.runs.length === 1;
@@ -77,7 +77,7 @@ interface Trades {
   readonly isBinned: boolean;
 }
 
-/** One of their numbers, of all runs together. */
+/** One of their numbers, for all runs together. */
 function joined({ runs }: Trades, of: "net" | "mae" | "mfe"): Float64Array {
   const all = new Float64Array(runs.reduce((sum, run) => sum + run[of].length, 0));
   let place = 0;
@@ -161,7 +161,7 @@ interface Encodings {
   readonly up: ReturnType<typeof valueEncoding>;
 }
 
-/** Of one run gains and losses have their colours. */
+/** For one run, gains and losses have their own colours. */
 function marksOfOne(
   { runs, isBinned }: Trades,
   of: "mae" | "mfe",
@@ -241,7 +241,7 @@ function marksOfOne(
 }
 
 /**
- * Of several runs each has its colour and its shape, and where there are many trades the area of a mark is how many.
+ * Each of several runs has its colour and shape; with many trades, the area of a mark shows their number.
  */
 function marksOfSeveral(
   { runs, isOne, isBinned }: Trades,
@@ -292,7 +292,7 @@ function marksOfSeveral(
   });
 }
 
-/** The cells of each run, on one grid: the finest of those by which all runs have few enough marks. */
+/** The cells of each run, on one grid: the finest with which all runs have few enough marks. */
 function cellsOf(
   runs: readonly Run[],
   of: "mae" | "mfe",
@@ -313,7 +313,7 @@ function colourOf(net: number): Colour {
   return net < 0 ? "loss" : "gain";
 }
 
-/** Six steps, by the logarithm of how many. */
+/** Six steps, by the logarithm of the count. */
 function darkness({ count }: ScatterCell, most: number): number {
   const step = Math.min(5, Math.floor((Math.log(count) / Math.log(Math.max(2, most))) * 6));
   return [0.16, 0.28, 0.42, 0.58, 0.76, 0.95][step]!;
@@ -334,7 +334,7 @@ function beyondAxes(trades: Trades): number {
   }, 0);
 }
 
-/** Trades in ten parts as large as each other, the deepest MAE first. */
+/** Trades in ten parts of equal size, the deepest MAE first. */
 function tenths({ net, mae }: Run): string[][] {
   const order = Array.from(mae.keys()).sort((a, b) => mae[a]! - mae[b]! || a - b);
   const parts = Math.min(10, order.length);

@@ -67,7 +67,7 @@ export async function exposureChart(data: ExposureData): Promise<Chart | NoChart
     id,
     title,
     caption: [
-      `Value of the positions ${what}: gross is long and short added, net is long less short.`,
+      `Value of the positions ${what}: gross is long plus short, net is long minus short.`,
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]

@@ -9,7 +9,7 @@ import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-lo
 
 const id = "fees";
 const title = "Fees by venue";
-/** So many bars are as high as a page. */
+/** This many bars are as high as a page. */
 const mostBars = 60;
 
 type Run = FeesData["runs"][number];

@@ -9,8 +9,8 @@ const id = "order-funnel";
 const title = "Outcome of the orders";
 
 /**
- * Orders by their last state: each bar begins where the one above it ends, so that one sees them add up. Of several
- * runs shares of the orders of each, for these need not have as many.
+ * Orders by their last state: each bar begins where the one above it ends, which shows that they add up. Several runs
+ * are shown as shares of their orders, because their numbers differ.
  */
 export async function funnelChart(data: FunnelData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;

@@ -21,7 +21,7 @@ type Run = OfRun & { readonly factors: readonly InformationFactor[] };
 const id = "factor-ic";
 const title = "Information coefficient by horizon";
 
-/** The rank correlation of factors with the returns that follow, by how far these reach; of several runs a plot a factor. */
+/** The rank correlation of factors with later returns, by horizon; for several runs one plot per factor. */
 export async function informationChart(data: InformationData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs
@@ -78,7 +78,7 @@ export async function informationChart(data: InformationData): Promise<Chart | N
 }
 
 interface Point {
-  /** The place of its horizon, a little aside so that whiskers stand apart. */
+  /** The place of its horizon, moved a little so that whiskers do not overlap. */
   readonly at: number;
   readonly ic: number;
   readonly low: number;

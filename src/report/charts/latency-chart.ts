@@ -16,12 +16,12 @@ type Run = OfRun & { readonly groups: readonly LatencyGroup[] };
 
 const id = "latency";
 const title = "Latency";
-/** A logarithm has no zero: what took no time is drawn here, a microsecond. */
+/** A logarithmic scale has no zero: latencies of zero are drawn at a microsecond. */
 const least = 0.001;
-/** So many rows are as high as a page. */
+/** This many rows are as high as a page. */
 const mostRows = 60;
 
-/** How long the gateway took: of each kind of order the median, the 95th and the 99th percentile. */
+/** How long the gateway took: median, 95th and 99th percentile by order type. */
 export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;
   const runs = data.runs
@@ -36,7 +36,7 @@ export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> 
     title,
     caption: [
       "On a logarithmic scale: the line, and the number at the right, is the median of the orders, the bar reaches their 95th percentile, and the diamond marks the 99th.",
-      drawn.length < types.length ? `The first ${drawn.length} of ${types.length} types of order.` : "",
+      drawn.length < types.length ? `The first ${drawn.length} of ${types.length} order types.` : "",
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]

@@ -11,7 +11,7 @@ type Key = ProfitGroup["key"];
 type Run = OfRun & { readonly groups: readonly ProfitGroup[] };
 
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-/** So many keys beneath each other; the rest together are one more. Of several runs so many bars. */
+/** Most keys below each other, or bars for several runs; the rest share one more. */
 const mostKeys = 20;
 const mostBars = 48;
 
@@ -108,7 +108,7 @@ export async function profitChart(data: ProfitData): Promise<Chart | NoChart> {
   });
 }
 
-/** All hours, or all weekdays, also those in which there was nothing. */
+/** All hours or weekdays, including those without trades. */
 function clockKeys(by: "hour" | "weekday"): readonly Key[] {
   return by === "hour"
     ? Array.from({ length: 24 }, (_, hour) => hour)
@@ -129,7 +129,7 @@ function sumsOf(runs: readonly Run[]): ReadonlyMap<string, number> {
   return sums;
 }
 
-/** Where there are many keys, those in the middle as one, of each run. */
+/** If there are many keys, joins those in the middle, run by run. */
 function gathered(runs: readonly Run[]): readonly Run[] {
   const keys = largestFirst(runs).map(String);
   const half = Math.max(1, Math.floor(Math.min(mostKeys, mostBars / runs.length) / 2));

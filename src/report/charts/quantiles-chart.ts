@@ -23,8 +23,8 @@ const id = "factor-quantiles";
 const title = "Return by quantile of the factor";
 
 /**
- * The mean return that follows each quantile of a factor: of one as bars, of several as lines, of several runs a plot a
- * factor.
+ * The mean return after each quantile of a factor: as bars for one factor, as lines for several; for several runs one
+ * plot per factor.
  */
 export async function quantilesChart(data: QuantilesData): Promise<Chart | NoChart> {
   const isOne = data.runs.length === 1;

@@ -13,8 +13,8 @@ import { extentOf, spacedAxis, valueAxis } from "./drawing/value-axis.ts";
 const id = "returns";
 
 /**
- * How returns are spread: of one run as bars with the normal curve of the same mean and deviation, of several as
- * outlines.
+ * The distribution of returns: bars with the normal curve of the same mean and deviation for one run, outlines for
+ * several.
  */
 export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> {
   const title = `Returns of each ${data.period}`;
@@ -58,7 +58,7 @@ export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> 
 function draw(frame: Frame, runs: readonly ReturnsRun[], bins: Histogram, isOne: boolean): Drawing {
   const { fontSize, isNarrow, paint } = frame;
   const height = isNarrow ? 180 : 240;
-  // of one run how many, of several which share, for these need not have as many
+  // counts for one run, shares for several, because their numbers differ
   const sizes = bins.counts.map((counts, run) => {
     return Array.from(counts, (count) => (isOne ? count : count / runs[run]!.returns.length));
   });
@@ -164,7 +164,7 @@ function draw(frame: Frame, runs: readonly ReturnsRun[], bins: Histogram, isOne:
   };
 }
 
-/** Those of the lines that lie within the axis. */
+/** The lines that lie within the axis. */
 function riskLines({ valueAtRisk }: ReturnsRun, [first, last]: readonly [number, number]) {
   const { level, historical, normal, conditional } = valueAtRisk;
   const share = `${numberText(level * 100, ".3~f")}%`;

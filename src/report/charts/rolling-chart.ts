@@ -9,7 +9,7 @@ import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-lo
 const id = "rolling";
 const title = "Rolling Sharpe ratio and volatility";
 
-/** Sharpe ratio and volatility of a window of returns that moves along, one above the other. */
+/** Sharpe ratio and volatility of a rolling window of returns, one above the other. */
 export async function rollingChart(data: RollingData): Promise<Chart | NoChart> {
   const runs = data.runs.filter(
     ({ sharpe, volatility }) => sharpe.some(Number.isFinite) || volatility.some(Number.isFinite),

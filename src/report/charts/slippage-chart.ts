@@ -8,7 +8,7 @@ import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-lo
 
 const id = "slippage";
 const title = "Slippage by order type";
-/** So many bars are as high as a page. */
+/** This many bars are as high as a page. */
 const mostBars = 60;
 
 /** The cost of fills against each reference, by order type, because types would cancel each other in a sum. */
@@ -28,7 +28,7 @@ export async function slippageChart(data: SlippageData): Promise<Chart | NoChart
     title,
     caption: [
       "Basis points of the reference price, weighted by notional; above zero is a cost, below zero a gain.",
-      drawn.length < types.length ? `The first ${drawn.length} of ${types.length} types of order.` : "",
+      drawn.length < types.length ? `The first ${drawn.length} of ${types.length} order types.` : "",
       noDataSentence(data.runs, runs),
       data.note ?? "",
     ]

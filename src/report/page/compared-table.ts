@@ -1,11 +1,11 @@
 import { dataTable } from "./data-table.ts";
 import { type Html, type HtmlValue, html, nothing } from "./html.ts";
 
-/** A row of what is compared: a cell of each run. */
+/** A row of a comparison: one cell per run. */
 export interface ComparedRow {
   /** The row's subject: rows with the same one are adjacent, and it is shown at the first. */
   readonly key: string;
-  /** Which of its figures; empty if there is one alone. */
+  /** Which of its figures; empty if there is only one. */
   readonly name: string;
   readonly cells: readonly HtmlValue[];
 }
@@ -15,13 +15,13 @@ export interface ComparedTable {
   readonly isCaptionHidden?: boolean;
   /** What the keys are. */
   readonly head: string;
-  /** Of the columns: a run each. */
+  /** The headings of the columns, one per run. */
   readonly runs: readonly HtmlValue[];
   readonly isText?: boolean;
   readonly rows: readonly ComparedRow[];
 }
 
-/** A table of several runs, a column a run. */
+/** A table of several runs, one column per run. */
 export function comparedTable({ caption, isCaptionHidden, head, runs, isText, rows }: ComparedTable): Html {
   const hasNames = rows.some(({ name }) => name !== "");
   return dataTable({
@@ -34,7 +34,7 @@ export function comparedTable({ caption, isCaptionHidden, head, runs, isText, ro
       ...runs.map((title) => (isText ? { title, isText } : { title, isNumber: true })),
     ],
     rows: rows.map(({ key, name, cells }, index) => [
-      // a screen reader says the subject at every row
+      // screen readers read the subject at every row
       rows[index - 1]?.key === key ? html`<span class="unseen">${key}</span>` : key,
       ...(hasNames ? [name] : []),
       ...cells,
@@ -42,10 +42,10 @@ export function comparedTable({ caption, isCaptionHidden, head, runs, isText, ro
   });
 }
 
-/** Rows of a table that are seen at a glance; more are folded away. */
+/** Longest table that is shown open; longer ones are folded away. */
 const mostSeen = 16;
 
-/** A table as it is, or where it is long folded away beneath a line that names it. */
+/** A table, folded away under a line that names it if it is long. */
 export function folded(caption: string, rows: number, table: Html): Html {
   if (rows === 0) return nothing;
   if (rows <= mostSeen) return table;

@@ -2,7 +2,7 @@ import { type Html, type HtmlValue, html, nothing } from "./html.ts";
 
 export interface TableColumn {
   readonly title: HtmlValue;
-  /** Numbers stand to the right, digit under digit. */
+  /** Numbers are aligned to the right, digit under digit. */
   readonly isNumber?: boolean;
   /** Long text, which is broken into lines. */
   readonly isText?: boolean;
@@ -18,7 +18,7 @@ export interface DataTable {
   readonly className?: string;
 }
 
-/** A table that scrolls by itself where it is wider than the page. */
+/** A table that scrolls by itself if it is wider than the page. */
 export function dataTable({ caption, isCaptionHidden, columns, rows, className }: DataTable): Html {
   const kind = (index: number): Html => {
     if (columns[index]?.isNumber) return html` class="n"`;

@@ -2,19 +2,19 @@ import type { Chart, NoChart } from "../charts/chart.ts";
 import { dataTable } from "./data-table.ts";
 import { Html, html, nothing } from "./html.ts";
 
-/** The charts of a page, as they are put onto it. */
+/** Collects the charts of a page as they are added. */
 export class Drawings {
   readonly #charts: Chart[] = [];
   readonly #ids = new Map<string, number>();
 
-  /** With ids that no other has: the second `equity` is `equity-2`. */
+  /** With unique ids: the second `equity` is `equity-2`. */
   get charts(): readonly Chart[] {
     return this.#charts;
   }
 
   /**
-   * A chart at both of its widths (the page's style shows one), with its summary in words, and its numbers to unfold.
-   * If it was not drawn, a line that says why.
+   * A chart at both widths (the page's style shows one), with its caption and its numbers to unfold; or, if it was not
+   * drawn, a line that says why.
    */
   add(chart: Chart | NoChart, heading: string | null = null): Html {
     if ("reason" in chart) return html`<p class="empty">${chart.title}: ${chart.reason}.</p>\n`;

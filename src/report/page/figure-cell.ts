@@ -7,7 +7,7 @@ import { withInstants } from "./time-text.ts";
 const signed =
   /^(?:total_return|return|cagr.*|best_.*|worst_.*|alpha|net_pnl|closed_net_pnl|expectancy|gross_pnl)$/;
 
-/** A figure as people read it, with a sign where it is a gain or a loss; `n/a` where there is none. */
+/** A figure as people read it, with a sign if it is a gain or a loss; `n/a` if it is missing. */
 export function signedText(name: string, figure: Figure): string {
   const told = figureText(name, figure);
   const text = told.endsWith(" %") ? (smallPercent(figure) ?? told) : told;
@@ -16,7 +16,7 @@ export function signedText(name: string, figure: Figure): string {
   return `${above}${text}`.replaceAll(/-(?=\d)/g, "−");
 }
 
-/** Percent below a tenth of one with two digits, where two decimals would make all of them alike; null of others. */
+/** Percentages below 0.1 with two digits, because two decimals would make them all look alike; null for others. */
 function smallPercent({ value }: Figure): string | null {
   const percent = Number(value) * 100;
   const size = Math.abs(percent);
@@ -33,7 +33,7 @@ export function figureCell(name: string, figure: Figure): Html {
   return html`<span class="${value > 0 ? "gain" : "loss"}">${text}</span>`;
 }
 
-/** Why figures are `n/a`, a line a reason; nothing if all are known. */
+/** Why figures are `n/a`, one line per reason; nothing if all are known. */
 export function reasonsOf(
   figures: readonly { readonly name: string; readonly of: string; readonly figure: Figure }[],
 ): readonly string[] {

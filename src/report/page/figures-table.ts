@@ -7,16 +7,16 @@ import { type Html, type HtmlValue, html, nothing } from "./html.ts";
 /** Figures by their name. */
 export type Figures = Readonly<Record<string, Figure>>;
 
-/** A run, or a part of one, whose figures stand below each other. */
+/** A run, or a part of one, whose figures are a column. */
 export interface FiguresColumn {
   readonly title: HtmlValue;
-  /** The same for a sentence; empty if there is one column alone. */
+  /** The same for a sentence; empty if there is only one column. */
   readonly name: string;
   readonly figures: Figures;
 }
 
 /**
- * A row per figure, a column per run, with the reasons for `n/a`; for a single run a list in columns. Only names that
+ * A row per figure, a column per run, with the reasons for `n/a`; for a single run a list in columns. Shows only names that
  * any column has.
  */
 export function figuresTable(

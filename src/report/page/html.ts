@@ -1,6 +1,6 @@
 import { visible } from "../../model/text/visible-text.ts";
 
-/** Text that a browser may take for HTML: what `html` made, and nothing else. */
+/** Text that a browser may take for HTML: only what `html` made. */
 export class Html {
   readonly text: string;
 
@@ -13,7 +13,7 @@ export class Html {
     return new Html(svg);
   }
 
-  /** For `html` alone. */
+  /** Only for `html`. */
   static of(text: string): Html {
     return new Html(text);
   }
@@ -23,7 +23,7 @@ export class Html {
 export type HtmlValue = string | number | bigint | Html | readonly HtmlValue[];
 
 /**
- * HTML from a template. Whatever stands in `${}` and is no `Html` is text: escaped, so it is shown as it is, within
+ * HTML from a template. Everything in `${}` that is not `Html` is text and escaped, so it is shown literally, within
  * elements and within attributes in double quotes alike, and characters that hide or turn text are shown as escapes.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {

@@ -10,7 +10,7 @@ export interface Page {
   readonly made: string;
 }
 
-/** No script, no request, no font, no image: what a page may do, in its own words. */
+/** The page's own policy: no scripts, requests, fonts or external images. */
 const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /** A complete page in one file without dependencies. */

@@ -16,7 +16,7 @@ const tints = [1, 2, 3, 4, 5]
 
 const swatches = [1, 2, 3, 4, 5, 6].map((run) => `.run-${run}{background:var(--run-${run})}`).join("");
 
-/** The style of the page. Its widest charts are 980 px; where they do not fit, the narrow ones stand in their place. */
+/** The style of the page. Its widest charts are 980 px; where they do not fit, the narrow ones replace them. */
 export const style = `
 :root{color-scheme:light dark;${light}}
 @media (prefers-color-scheme:dark){:root{${dark}}}

@@ -8,13 +8,13 @@ export function dayText(ts: Nanoseconds): string {
   return `${Number(day)} ${months[Number(month) - 1] ?? month} ${year}`;
 }
 
-/** `1 Jan 2022 09:30`, in UTC, with seconds where there are any. */
+/** `1 Jan 2022 09:30`, in UTC, with seconds if there are any. */
 export function instantText(ts: Nanoseconds): string {
   const time = formatTime(ts).slice(11, 19);
   return `${dayText(ts)} ${time.endsWith(":00") ? time.slice(0, 5) : time}`;
 }
 
-/** From one instant to another; of one day the day once. */
+/** From one instant to another; a common day is written once. */
 export function spanText(from: Nanoseconds, to: Nanoseconds): string {
   const day = dayText(from);
   if (day === dayText(to)) {
@@ -29,7 +29,7 @@ export function withInstants(text: string): string {
   return text.replace(instants, (instant) => `${instantText(parseTime(instant))} UTC`);
 }
 
-/** The same as a sentence, its minus signs as such. */
+/** The same as a sentence, with real minus signs. */
 export function sentence(text: string): string {
   const shown = withInstants(text).replaceAll(/(?<![\w.-])-(?=\d)/g, "−");
   return `${shown.slice(0, 1).toUpperCase()}${shown.slice(1)}${/[.!?]$/.test(shown) ? "" : "."}`;

@@ -5,12 +5,12 @@ import type { Archive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
 
-/** The figures of the run before. */
+/** The figures of the previous run, or why there are none. */
 export type PreviousRun = { readonly told: MetricsRun } | { readonly reason: string };
 
 /**
- * The figures of the run of the same instance that started last before this one; where they cannot be computed, why;
- * null if the archive has no such run.
+ * The figures of the same instance's previous run, by start, or why they cannot be computed; null if the archive has no
+ * such run.
  */
 export async function previousRun(
   archive: Archive,

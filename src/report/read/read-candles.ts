@@ -3,7 +3,7 @@ import type { MeasuredRun } from "../../analytics/section/section.ts";
 import { literal } from "../../duckdb/sql.ts";
 import { milliseconds } from "./read-curves.ts";
 
-/** The day on which most was traded of one symbol: its bars and fills, in milliseconds since 1970 and doubles. */
+/** The day with the most fills of one symbol: its bars and fills, in milliseconds since 1970 and doubles. */
 export interface BusiestDay {
   readonly symbol: string;
   /** Of the bars. */
@@ -15,7 +15,7 @@ export interface BusiestDay {
   readonly bars: {
     readonly times: Float64Array;
     readonly intervalMs: number;
-    /** Of the rows that the bars were put together from. */
+    /** Of the rows from which the bars were aggregated. */
     readonly ownIntervalMs: number;
     readonly open: Float64Array;
     readonly high: Float64Array;
@@ -40,9 +40,9 @@ const mostFills = 5_000;
 const lengths = [1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440].map((minutes) => minutes * 60_000);
 
 /**
- * Bars and fills of the symbol and session with most fills, among symbols that have bars; where there are too many bars
- * they are put together, and of the fills within a candle each side is one, at its average price. A reason where there is
- * nothing to draw.
+ * Bars and fills of the symbol and session with the most fills, among symbols with bars. If there are too many bars,
+ * they are aggregated, and the fills of a side within a candle become one at their average price. Returns a reason if
+ * there is nothing to draw.
  */
 export async function readBusiestDay(run: MeasuredRun): Promise<BusiestDay | string> {
   const { connection, options } = run;

@@ -24,8 +24,8 @@ export interface Curve extends SeriesKey {
   readonly firstEquity: string;
   readonly lastEquity: string;
   /**
-   * Every equity row, reduced to what a screen can show: equity above, and beneath it wealth (equity without the money that
-   * came in or went out) over its highest so far, less 1, with gaps from where equity reached zero.
+   * Every equity row, reduced to what a screen can show: equity, and below it the drawdown, which is wealth (equity
+   * without deposits and withdrawals) over its highest so far, minus 1, with gaps once equity has reached zero.
    */
   readonly lines: LinePoints;
   /** The returns of the sessions, in order. */
@@ -50,7 +50,7 @@ export async function readCurves(run: MeasuredRun): Promise<readonly Curve[]> {
       SELECT account, portfolio, currency, count(*) AS points, min(ts_event) AS from_ts, max(ts_event) AS to_ts
       FROM equity WHERE equity IS NOT NULL GROUP BY ALL
     ),
-    -- of the rows, only those of the two instants are sorted
+    -- sorts only the rows of the two instants
     ends AS (
       SELECT account, portfolio, currency, ts_event, seq, equity
       FROM equity SEMI JOIN (
@@ -97,15 +97,15 @@ async function sessionPoints(run: MeasuredRun): Promise<ReadonlyMap<string, read
   return points;
 }
 
-/** Money that came in or went out, in the order of time. */
+/** Deposits and withdrawals, in the order of time. */
 interface Flow {
   readonly ts: number;
   readonly amount: number;
 }
 
 /**
- * Deposits and withdrawals of a portfolio; those of its account alone are its own where it is the account's only one, as
- * the macro `session_points` has it, which throws where that is not clear.
+ * Deposits and withdrawals of a portfolio. Those that name only the account belong to its only portfolio, as in the
+ * macro `session_points`, which throws if that is unclear.
  */
 async function readFlows({ connection }: MeasuredRun, key: SeriesKey): Promise<readonly Flow[]> {
   const { account, portfolio, currency } = key;
@@ -130,7 +130,7 @@ async function readLines(
   const begins = base === undefined ? first : Math.min(first, milliseconds(base.ts));
   const lines = new ReducedLines(begins, last, columns);
   const flows = await readFlows(run, { account, portfolio, currency });
-  // what was there by the first row is the base point's; where that is no deposit, the first row is the base
+  // flows up to the first row belong to the base point; without a deposit, the first row is the base
   const isDeposit = base !== undefined && base.ts < from;
   let next = flows.findIndex(({ ts }) => ts > first);
   if (next < 0) next = flows.length;
@@ -160,7 +160,7 @@ async function readLines(
   const result = await run.connection.stream(
     `SELECT ts_event, CAST(equity AS DOUBLE) FROM equity WHERE equity IS NOT NULL${isOnly ? "" : ` AND ${mine}`}`,
   );
-  // of several rows at one instant the last counts
+  // the last of several rows at one instant counts
   let held: { ts: number; value: number } | null = null;
   for await (const chunk of countedStream(result, rows)) {
     const times = int64s(chunk, 0);
@@ -175,7 +175,7 @@ async function readLines(
   return lines.points();
 }
 
-/** A decimal without zeros at its end. */
+/** A decimal without trailing zeros. */
 function canonical(text: string): string {
   const [, scale = ""] = text.split(".");
   return formatScaled(BigInt(text.replace(".", "")), scale.length);

@@ -13,9 +13,9 @@ export interface ToldEvent {
 
 export interface EventsRead {
   readonly count: number;
-  /** Of each kind and severity the first in each of many stretches of time; in the order of time. */
+  /** The first of each kind and severity in each stretch of time; in the order of time. */
   readonly drawn: readonly ToldEvent[];
-  /** A few of each kind, the gravest kinds first; in the order of time. */
+  /** A few of each kind, chosen by severity; in the order of time. */
   readonly listed: readonly ToldEvent[];
   /** By kind and severity. */
   readonly kinds: readonly { readonly kind: string; readonly severity: string; readonly count: number }[];
@@ -26,7 +26,7 @@ const stretches = 300;
 const mostDrawn = 2_000;
 const mostListed = 50;
 
-/** The gravest first. */
+/** The most severe first. */
 const gravity = "coalesce(list_position(['CRITICAL', 'ERROR', 'WARNING', 'INFO', 'DEBUG'], severity), 0)";
 
 /** What happened to a run. */

@@ -10,7 +10,7 @@ export interface RollingRead extends SeriesKey {
   readonly volatility: Float64Array;
 }
 
-/** The windows of so many returns of each portfolio, from the first that is full. */
+/** The full windows of this many returns of each portfolio. */
 export async function readRolling(run: MeasuredRun, window: number): Promise<readonly RollingRead[]> {
   const rows = await macroRows(run, {
     macro: "rolling",
@@ -34,7 +34,7 @@ export async function readRolling(run: MeasuredRun, window: number): Promise<rea
   });
 }
 
-/** The window where none was asked for: a quarter of a year of days, less for shorter runs; null if it says nothing. */
+/** The default window: a quarter of a year in days, less for shorter runs; null if it would be too short. */
 export function usualWindow(returns: number): number | null {
   if (returns >= 252) return 63;
   const third = Math.floor(returns / 3);

@@ -17,13 +17,13 @@ export interface RunRead {
   readonly trades: readonly TradesRead[];
   readonly busiestDay: BusiestDay | string;
   readonly events: EventsRead;
-  /** The symbols that were traded, with their venues. */
+  /** The traded symbols, with their venues. */
   readonly symbols: readonly { readonly symbol: string; readonly venues: readonly string[] }[];
-  /** A line an instrument: what was taken for it, and which of that was assumed. */
+  /** One line per instrument: the properties used, and which of them were assumed. */
   readonly instruments: readonly string[];
 }
 
-/** Reads a run while its rows are visible. `told` has its figures: what they call absent is not read. */
+/** Reads a run while its rows are visible. `told` has its figures: sections absent there are not read. */
 export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<RunRead> {
   const { manifest } = measured;
   const absent = (name: string) => told.sections.find((section) => section.name === name)?.absent ?? null;
@@ -52,7 +52,7 @@ type Series = Pick<RunRead, "curves" | "window" | "rolling">;
 
 const noSeries: Series = { curves: [], window: null, rolling: [] };
 
-/** What is read of a run's returns. */
+/** What is read from a run's returns. */
 async function readSeries(measured: MeasuredRun): Promise<Series> {
   const curves = await readCurves(measured);
   const returns = Math.max(0, ...curves.map((curve) => curve.returns.length));

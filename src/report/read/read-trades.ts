@@ -24,11 +24,11 @@ export interface ToldTrade {
 
 /** The closed trades of one portfolio, in one currency. */
 export interface TradesRead extends SeriesKey {
-  /** Of each trade whose profit is known: profit less fees, and how far it went wrong and right, in the currency. */
+  /** For each trade with a known profit: profit minus fees, and its excursions, in the currency. */
   readonly net: Float64Array;
   readonly mae: Float64Array;
   readonly mfe: Float64Array;
-  /** Excursions that are of the trade's own fills, as no whole bar lies within it. */
+  /** Excursions from the trade's own fills, because no whole bar lies within it. */
   readonly fromFills: number;
   /** The ten best and the ten worst; a trade is in one of the two. */
   readonly best: readonly ToldTrade[];
@@ -42,10 +42,10 @@ export interface TradesRead extends SeriesKey {
 }
 
 const most = 10;
-/** Stretches that exposure is told by. */
+/** Stretches of time into which exposure is divided. */
 const stretches = 480;
 
-/** The trades of a run by the grouping of its options; what its positions were worth between two instants. */
+/** The trades of a run by the grouping of its options, and its exposure between two instants. */
 export async function readTrades(
   run: MeasuredRun,
   span: { readonly from: Nanoseconds; readonly to: Nanoseconds },
@@ -117,7 +117,7 @@ class Gathered {
     const worth = (price: bigint) => this.#trades.value(position, held, price);
     const at = (excursion: bigint) =>
       this.#money(worth(isLong ? entryPrice + excursion : entryPrice - excursion) - worth(entryPrice));
-    // a rounded average price may lie beyond the only price there was
+    // a rounded average price may lie beyond the only actual price
     return { mae: Math.min(at(mae), 0), mfe: Math.max(at(mfe), 0), source };
   }
 
@@ -152,7 +152,7 @@ class Gathered {
   }
 }
 
-/** The first few of trades in an order; of equal ones those that came first. */
+/** The first few trades in an order; equal ones keep their order. */
 class Ranked {
   readonly trades: Trade[] = [];
   readonly #nets: bigint[] = [];

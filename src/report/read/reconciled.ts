@@ -5,10 +5,10 @@ import type { Archive } from "../../archive/archive.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 
-/** Codes with which books cannot be reconciled although figures can be computed. */
+/** Errors by which books cannot be reconciled although figures can be computed. */
 const told = ["incomplete", "invalid_argument", "malformed_row", "value_out_of_range"];
 
-/** A run as `runvault reconcile` finds it, with its defaults; where it refuses, why. */
+/** The result of `runvault reconcile` for a run, with its defaults, or why it refuses. */
 export async function reconciledRun(
   archive: Archive,
   run: RunRef,

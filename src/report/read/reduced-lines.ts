@@ -35,7 +35,7 @@ export class ReducedLines {
       for (let place = 0; place < places; place++) this.#keep(place, time, upper, lower);
       return;
     }
-    // the kept value may be a gap, and any value is better
+    // the kept value may be a gap, and any number is better
     if (upper < kept[4]! || Number.isNaN(kept[4])) this.#keep(1, time, upper, lower);
     if (upper > kept[7]! || Number.isNaN(kept[7])) this.#keep(2, time, upper, lower);
     if (lower < kept[11]! || Number.isNaN(kept[11])) this.#keep(3, time, upper, lower);

@@ -4,7 +4,7 @@ import { html } from "../page/html.ts";
 import type { BusiestDay } from "../read/read-candles.ts";
 import { chartRun, empty, notes, type PageParts, type PageSection } from "./page-section.ts";
 
-/** The bars of the day with most fills, and the fills among them. */
+/** The bars of the day with the most fills, and the fills among them. */
 export const candlesSection: PageSection = {
   id: "busiest-day",
   title: "The busiest day",
@@ -47,6 +47,6 @@ function noteOf({ day, venue, fillsOfDay, bars, fills }: BusiestDay, session: st
   const shown =
     fills.times.length === fillsOfDay
       ? ""
-      : "; within a candle, buys are one fill and sells are one fill, at their average price";
+      : "; all buys within a candle are one fill at their average price, and so are all sells";
   return `${day} is the session (${session}) with the most fills of one symbol, ${grouped(fillsOfDay)}. ${joined}${shown}.`;
 }

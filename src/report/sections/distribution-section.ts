@@ -68,7 +68,7 @@ function returnsOf(members: PageParts["panels"][number]["members"]) {
   });
 }
 
-/** What one return is of. */
+/** The period of one return. */
 export function periodOf(session: string): string {
   return session === "bars" ? "equity row" : "session";
 }

@@ -20,7 +20,7 @@ import {
 } from "./page-section.ts";
 import { type Group, groupOf, isSameKey, type Panel, type ReportedRun, sectionOf } from "./reported.ts";
 
-/** Equity, and how far it was below its highest. */
+/** Equity, and how far it was below its highest so far. */
 export const equitySection: PageSection = {
   id: "equity",
   title: "Equity and drawdown",
@@ -94,7 +94,7 @@ function drawdownTable(parts: readonly Part[]): Html {
   });
 }
 
-/** The same of several runs, a column a run. */
+/** The same for several runs, one column per run. */
 function comparedDrawdowns(
   ranked: readonly { readonly run: ReportedRun; readonly parts: readonly Part[] }[],
 ): Html {

@@ -8,7 +8,7 @@ import type { EventsRead } from "../read/read-events.ts";
 import { chartRun, empty, notes, type PageParts, type PageSection, runHead } from "./page-section.ts";
 import type { ReportedRun } from "./reported.ts";
 
-/** Kinds that stand in the table. */
+/** Most kinds in the table. */
 const most = 50;
 
 /** What happened to the runtime and the accounts. */
@@ -47,10 +47,10 @@ function noteOf(runs: readonly ReportedRun[]): string {
   const [all, drawn] = [sum(({ count }) => count), sum((events) => events.drawn.length)];
   return all === drawn
     ? ""
-    : `Of ${grouped(all)} events, ${grouped(drawn)}: one of each kind and severity in each stretch of time.`;
+    : `Of ${grouped(all)} events, ${grouped(drawn)}: the first of each kind and severity in each stretch of time.`;
 }
 
-/** How many of each kind, a column a run. */
+/** How many of each kind, one column per run. */
 function kindsTable(runs: readonly ReportedRun[], isOnly: boolean): Html {
   const kinds = new Map(
     runs.flatMap(({ read }) => read.events.kinds.map((kind) => [`${kind.kind} ${kind.severity}`, kind])),
@@ -96,7 +96,7 @@ ${dataTable({
 `;
 }
 
-/** Of a long message its beginning. */
+/** The beginning of a long message. */
 function cut(message: string): string {
   const characters = [...message];
   return characters.length <= 200 ? message : `${characters.slice(0, 200).join("")}…`;

@@ -29,7 +29,7 @@ const latencies = [
   ["fill_latency", "submit to first fill"],
 ] as const;
 
-/** What happened to orders, what that cost, and how long it took. */
+/** What happened to orders, how much that cost, and how long it took. */
 export const executionSection: PageSection = {
   id: "execution",
   title: "Execution",

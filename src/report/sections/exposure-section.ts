@@ -14,7 +14,7 @@ import { groupOf, isSameKey } from "./reported.ts";
 
 const names = ["time_in_market", "exposure_gross", "exposure_net", "turnover"];
 
-/** What the positions were worth as time went on. */
+/** The value of the positions over time. */
 export const exposureSection: PageSection = {
   id: "exposure",
   title: "Exposure",

@@ -87,7 +87,7 @@ async function groupsHtml(
 
 type By = (name: string) => readonly Part[];
 
-/** The coefficients across symbols where there are any, else those of each symbol through time. */
+/** The coefficients across symbols if there are any, otherwise those of each symbol over time. */
 function coefficients(by: By) {
   const across = by("ic_across_symbols").filter((part) => numberOf(part, "ic") !== null);
   const parts = across.length > 0 ? across : by("ic_through_time");

@@ -18,10 +18,10 @@ const figures = [
   ["trades", "fees"],
 ] as const;
 
-/** The eight figures of each panel, those of other runs or of the run before beneath. */
+/** The eight figures of each panel, with those of other runs or of the previous run below. */
 export async function headline(reported: Reported, panels: readonly Panel[]): Promise<Html> {
   const { previous } = reported;
-  // orders whose currency is not clear have none of these figures
+  // orders with an unclear currency have none of these figures
   const headed = panels.filter(({ members }) =>
     members.some(({ run, key }) =>
       figures.some(([section]) => groupOf(run.told, section, key) !== undefined),
@@ -71,14 +71,14 @@ function grid(panel: Panel, { previous }: Reported): Html {
   return html`<dl class="eight${isOnly ? "" : " several"}">\n${cells}</dl>\n`;
 }
 
-/** As elsewhere, but without decimals where there are many digits before them: there is no room. */
+/** As elsewhere, but without decimals after many digits, because there is no room. */
 function headText(name: string, figure: Figure): string {
   return signedText(name, figure).replace(/(\d,\d{3}|\d{5})\.\d+/, "$1");
 }
 
 const missing = { performance: "no equity rows of it", trades: "no fills" } as const;
 
-/** The same figure of the run before. */
+/** The same figure of the previous run. */
 function beneath(section: string, name: string, { members }: Panel, previous: Reported["previous"]): Html {
   const [only] = members;
   if (previous === null || "reason" in previous || only === undefined) return nothing;

@@ -9,7 +9,7 @@ const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 /** Tints of a cell, from the faintest. */
 const steps = 5;
 
-/** Returns by calendar month, a row a year. */
+/** Returns by calendar month, one row per year. */
 export const monthlySection: PageSection = {
   id: "monthly",
   title: "Monthly returns, %",
@@ -38,7 +38,7 @@ function returnOf({ figures }: Part): number | null {
   return value === null ? null : Number(value);
 }
 
-/** A row a year; of several runs a row of each run in every year, all with the same tints. */
+/** One row per year and run, all with the same tints. */
 function monthTable(
   runs: readonly { readonly run: ReportedRun; readonly parts: readonly Part[] }[],
   isOnly: boolean,
@@ -83,7 +83,7 @@ function yearCells(own: readonly Part[], largest: number): readonly Html[] {
   return [...cells, total];
 }
 
-/** A return in percent, with its sign and in a tint as strong as it is large. */
+/** A return in percent, with its sign and a tint that grows with its size. */
 function cell(value: number, largest: number, mark: string): Html {
   const known = figure(value, { unit: "ratio", convention: "", n: 1, from: 0n, to: 0n });
   const text = figureText("return", known)

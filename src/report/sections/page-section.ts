@@ -7,14 +7,14 @@ import type { Panel, Reported, ReportedRun } from "./reported.ts";
 
 /** One section of the page. A new one is an entry of the list in `page-sections.ts`. */
 export interface PageSection {
-  /** What links to it name. */
+  /** Its id in links. */
   readonly id: string;
   readonly title: string;
   /** The part below its heading; a section without data is one line that says why. */
   render(page: PageParts): Promise<Html>;
 }
 
-/** What sections are made of. */
+/** The data and tools of sections. */
 export interface PageParts {
   readonly reported: Reported;
   readonly panels: readonly Panel[];
@@ -43,12 +43,12 @@ export async function overPanels(
   return html`${parts}`;
 }
 
-/** A run's name as a heading of a column: its colour and its number, or its name alone. */
+/** A run as a column's heading: its colour and number, or just its name. */
 export function runHead(run: ReportedRun, isOnly: boolean): Html {
   return isOnly ? html`${run.name}` : html`<span class="swatch run-${run.number}"></span>${run.label}`;
 }
 
-/** Why a section of figures has nothing to say, of each run: the reasons are mostly the same. */
+/** Why runs have no figures in a section; most have the same reason. */
 export function absences(runs: readonly ReportedRun[], section: string): readonly string[] {
   const told = runs.map(({ label, told }) => {
     const reason = told.sections.find(({ name }) => name === section)?.absent ?? null;
@@ -67,7 +67,7 @@ export function runColumn(run: ReportedRun, isOnly: boolean, figures: Figures): 
   return { title: isOnly ? "Value" : runHead(run, false), name: isOnly ? "" : run.label, figures };
 }
 
-/** Sentences of each run; of several with its number, once where they all say the same. */
+/** Sentences about each run; with several runs, after its number, or once if all say the same. */
 export function runNotes(runs: readonly ReportedRun[], of: (run: ReportedRun) => readonly string[]): Html {
   const [first] = runs;
   const told = runs.map(of);

@@ -9,7 +9,7 @@ import type { Group, ReportedRun } from "./reported.ts";
 
 export type Part = Group["parts"][number];
 
-/** Rows that a table has; what is beyond is said. */
+/** Most rows of a table; a note says if there are more. */
 const most = 60;
 
 /**

@@ -10,10 +10,10 @@ import { spanText } from "../page/time-text.ts";
 import { type PageParts, type PageSection, runHead } from "./page-section.ts";
 import type { Reported, ReportedRun } from "./reported.ts";
 
-/** Files that are listed by their hashes. */
+/** Most files that are listed with their hashes. */
 const most = 500;
 
-/** Which rows all of this rests on, and how it was asked for. */
+/** The rows and options on which the page is based. */
 export const provenanceSection: PageSection = {
   id: "provenance",
   title: "Provenance",
@@ -51,7 +51,7 @@ function factsTable(runs: readonly ReportedRun[]): Html {
   ];
   const isOnly = runs.length === 1;
   return dataTable({
-    caption: isOnly ? `The archive's word on ${runs[0]!.name}` : "What the archive says about the runs",
+    caption: isOnly ? `Archive facts about ${runs[0]!.name}` : "Archive facts about the runs",
     className: isOnly ? "data facts" : "card",
     columns: [
       { title: "Of the run" },

@@ -53,7 +53,7 @@ function compared(runs: readonly ReportedRun[]): Html {
   return html`${verdicts(runs)}${first.length === 0 ? nothing : table}${checked.map(({ label, checks }) => checks.map((check) => breaks(check, `${label} `)))}${checked.map(({ label, checks }) => notesOf(label, checks))}`;
 }
 
-/** A sentence a verdict, with the runs that have it. */
+/** One sentence per verdict, with its runs. */
 function verdicts(runs: readonly ReportedRun[]): readonly Html[] {
   const told = runs.map(({ label, reconciled }) => {
     const more = typeof reconciled === "string" ? "" : how(reconciled);
@@ -74,7 +74,7 @@ function verdictWord({ verdict: word }: Check): Html {
   return html`<span class="${word === "BREAKS" ? "loss" : word === "HOLDS" ? "gain" : "none"}">${word}</span>`;
 }
 
-/** How the books were read: what the options left open, and was found. */
+/** How the books were read, where the options left that open. */
 function how({ accounting, costs, fillOrder }: ReconciledRun): string {
   const found = [
     ...(accounting === null ? [] : [`accounting ${accounting}`]),
@@ -114,7 +114,7 @@ ${dataTable({
 }
 
 function said({ number, reason, notes: own }: Check): readonly string[] {
-  const why = reason === null ? [] : [`not checked everywhere: ${reason}`];
+  const why = reason === null ? [] : [`not checked completely: ${reason}`];
   return [...why, ...own].map((text) => `Check ${number}: ${text}.`);
 }
 

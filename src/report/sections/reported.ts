@@ -9,7 +9,7 @@ import type { PreviousRun } from "../read/previous-run.ts";
 import type { SeriesKey } from "../read/read-curves.ts";
 import type { RunRead } from "../read/read-run.ts";
 
-/** All that is known of one run. */
+/** All data about one run. */
 export interface ReportedRun {
   /** INSTANCE/RUN. */
   readonly name: string;
@@ -19,17 +19,17 @@ export interface ReportedRun {
   readonly number: number;
   readonly told: MetricsRun;
   readonly read: RunRead;
-  /** Or why its books were not looked at. */
+  /** Or why its books were not checked. */
   readonly reconciled: ReconciledRun | string;
 }
 
-/** All that a page is made of. */
+/** All data of a page. */
 export interface Reported {
   readonly runs: readonly ReportedRun[];
-  /** Of the only run; null of several, or where there is none. */
+  /** Only for a single run; null if it has none. */
   readonly previous: PreviousRun | null;
   readonly options: MeasureOptions;
-  /** The same as the document of figures tells them. */
+  /** The same in the form of the metrics document. */
   readonly toldOptions: MetricsDocument["options"];
 }
 
@@ -37,15 +37,15 @@ export type Group = MetricsSection["groups"][number];
 
 /** The contents of one pair of axes: the same series of each run. */
 export interface Panel {
-  /** Empty where it is the only one. */
+  /** Empty if it is the only one. */
   readonly name: string;
   readonly currency: string;
   readonly members: readonly { readonly run: ReportedRun; readonly key: SeriesKey }[];
 }
 
 /**
- * The series of the runs, put together for axes: where each run has one, and all are in one currency, they are compared
- * whatever their accounts are called; else those that have account, portfolio and currency in common.
+ * Groups the series of the runs for common axes. If each run has one, all in one currency, they are compared whatever
+ * their accounts are called; otherwise series with the same account, portfolio and currency are.
  */
 export function panelsOf(runs: readonly ReportedRun[]): readonly Panel[] {
   const keys = runs.flatMap((run) => seriesOf(run).map((key) => ({ run, key })));
@@ -57,7 +57,7 @@ export function panelsOf(runs: readonly ReportedRun[]): readonly Panel[] {
   return [...byKey].map(([name, members]) => ({ name, currency: members[0]!.key.currency, members }));
 }
 
-/** Sections whose figures are of series; those of factors are of no account. */
+/** Sections with figures per series; factors have no account. */
 const ofSeries = ["performance", "trades", "execution"];
 
 /** A run's series: those with equity, and those with only trades or orders. */
@@ -83,7 +83,7 @@ export function sectionOf(told: MetricsRun, name: string): MetricsSection | unde
   return told.sections.find((section) => section.name === name);
 }
 
-/** The figures that a section has of a series. */
+/** A section's figures for a series. */
 export function groupOf(told: MetricsRun, name: string, key: SeriesKey): Group | undefined {
   return sectionOf(told, name)?.groups.find((group) => isSameKey(group, key));
 }

@@ -10,14 +10,14 @@ export const rollingSection: PageSection = {
   title: "Rolling Sharpe ratio and volatility",
   render: async ({ reported: { runs, options }, panels, drawings }: PageParts) => {
     const windows = runs.flatMap(({ read }) => read.window ?? []);
-    // of several runs without an option the shortest window, so that all are drawn by the same
+    // several runs without the option use the shortest window, so that all are drawn with the same
     const window = options.window ?? (windows.length === 0 ? null : Math.min(...windows));
     const drawn = panels.filter(({ members }) => rollingOf(members, window).length > 0);
     const [absent] = absences(runs, "performance");
     if (absent !== undefined && drawn.length === 0) return empty(absent);
     if (window === null)
-      return empty("too few returns for a rolling window; with --session bars each equity row is one");
-    if (drawn.length === 0) return empty(`fewer than ${window} returns, a window of --window`);
+      return empty("too few returns for a rolling window; with --session bars, each equity row is a return");
+    if (drawn.length === 0) return empty(`fewer than ${window} returns, the window of --window`);
     return await overPanels(drawn, async ({ members }) => {
       const own = rollingOf(members, window);
       const chart = await rollingChart({

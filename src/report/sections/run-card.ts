@@ -81,7 +81,7 @@ function timeText({ read }: ReportedRun): string {
     return spanText(BigInt(started), BigInt(ended));
   }
   if (started !== null) return `from ${instantText(BigInt(started))} UTC`;
-  return "not known";
+  return "unknown";
 }
 
 function equityText({ read, told }: ReportedRun): HtmlValue {
@@ -94,7 +94,7 @@ function equityText({ read, told }: ReportedRun): HtmlValue {
   return lines(series, sectionOf(told, "performance")?.absent ?? "no equity rows");
 }
 
-/** Symbols of the same venues together. */
+/** Symbols, together if they have the same venues. */
 function symbolsText({ read, told }: ReportedRun): HtmlValue {
   const byVenues = Map.groupBy(read.symbols, ({ venues }) => venues.join(", "));
   const texts = [...byVenues].map(([venues, own]) => {
@@ -130,7 +130,7 @@ const proofWords: Readonly<Record<(typeof proofs)[number], string>> = {
   hashed: "the gateway's row checksums match",
 };
 
-/** The weakest of what proves the tables of a run; null if none has any. */
+/** The weakest proof among the tables of a run; null if none has one. */
 export function weakestProof({ tables }: Manifest): (typeof proofs)[number] | null {
   const found = Object.values(tables).flatMap((table) => table.proven?.certificate?.proof ?? []);
   return proofs.find((proof) => found.includes(proof)) ?? null;
@@ -143,7 +143,7 @@ function proofText(manifest: Manifest): string {
     return state === undefined || ["COMPLETE", "OPEN", "ABSENT"].includes(state) ? [] : [`${name} ${state}`];
   });
   const of = proof === null ? "nothing is proven" : `${proof}: ${proofWords[proof]}`;
-  return wrong.length === 0 ? of : `${of}; not so ${wrong.join(", ")}`;
+  return wrong.length === 0 ? of : `${of}; except ${wrong.join(", ")}`;
 }
 
 /** The verdict of reconciliation in words. */
@@ -156,7 +156,7 @@ export function verdictText(reconciled: ReconciledRun | string): Html {
   const rest =
     unchecked.length === 0
       ? ""
-      : `; not checked, or not everywhere: ${unchecked.map(({ number }) => number).join(", ")}`;
+      : `; not checked, or not completely: ${unchecked.map(({ number }) => number).join(", ")}`;
   if (breaks.length > 0) {
     return html`<strong>the books do not balance</strong>: ${countText(breaks.length, "check")} of ${checks.length} ${breaks.length === 1 ? "breaks" : "break"}, ${named(breaks)}${rest}`;
   }

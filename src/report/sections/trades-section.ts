@@ -86,7 +86,7 @@ async function panelHtml(panel: Panel, { reported, drawings }: PageParts): Promi
       const group = members.find((member) => member.run === run)?.group;
       return { ...chartRun(run), groups: group === undefined ? [] : profits(group, by) };
     });
-    // all trades in one symbol: that is the figure above
+    // all trades are in one symbol, so this would repeat the figure above
     if (by === "symbol" && new Set(own.flatMap(({ groups }) => groups.map(({ key }) => key))).size < 2)
       continue;
     const profit = await profitChart({ currency, by, runs: own });
@@ -111,7 +111,7 @@ function profits(group: Group, by: (typeof breakdowns)[number]) {
 
 type Traded = { readonly run: ReportedRun; readonly read: TradesRead };
 
-/** The best trades, or the worst: of one run in full, of several a column a run, and each in full to unfold. */
+/** The best or worst trades: in full for one run; for several, one column per run, and each in full to unfold. */
 function extremes(
   which: "best" | "worst",
   traded: readonly Traded[],

@@ -6,31 +6,31 @@ import { type LegendEntry, legend } from "./legend.ts";
 import { textWidth, textWithin } from "./text-width.ts";
 import { extentOf, spacedAxis, type ValueAxis, valueAxis } from "./value-axis.ts";
 
-/** A bar with its value in words at the right. */
+/** A bar with its value as text at the right. */
 export interface Bar {
   readonly from: number;
   readonly to: number;
   readonly colour: Colour;
   readonly value: string;
-  /** What is said while the pointer is on it. */
+  /** The text shown while the pointer is on it. */
   readonly text: string;
 }
 
-/** Bars beneath each other that have a name at the left together: one bar, or one of each run. */
+/** Bars below each other under one name at the left: a single bar, or one per run. */
 export interface BarGroup {
   readonly label: string;
   readonly bars: readonly Bar[];
 }
 
 export interface BarPanel {
-  /** Stands above its bars; null if there is no other panel to tell it from. */
+  /** Shown above its bars; null for the only panel. */
   readonly heading: string | null;
   readonly groups: readonly BarGroup[];
 }
 
 export interface BarOptions {
   readonly unit?: "number" | "percent";
-  /** What the axis counts, beneath it. */
+  /** What the axis counts, shown below it. */
   readonly axisTitle: string;
   readonly isWhole?: boolean;
   /** Whether each panel has its own axis, because they count different things. */
@@ -39,7 +39,7 @@ export interface BarOptions {
   readonly legend?: readonly LegendEntry[];
 }
 
-/** Groups of bars beneath each other, in panels. */
+/** Groups of bars below each other, in panels. */
 export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarOptions): Drawing {
   const { fontSize, isNarrow } = frame;
   const { areApart = false, axisTitle } = options;
@@ -94,7 +94,7 @@ export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarO
   };
 }
 
-/** Where something of a group stands, px from the top. */
+/** The positions of a group's parts, px from the top. */
 export interface PlacedGroups<Group> {
   readonly height: number;
   readonly groups: readonly {
@@ -105,13 +105,13 @@ export interface PlacedGroups<Group> {
   }[];
 }
 
-/** A row for each bar; where groups have several, these are nearer to each other than the groups are. */
+/** A row for each bar; the bars of a group are nearer to each other than groups are. */
 export function placedGroups<Group extends { readonly bars: readonly unknown[] }>(
   groups: readonly Group[],
   { fontSize, isNarrow }: Frame,
 ): PlacedGroups<Group> {
   const isGrouped = groups.some(({ bars }) => bars.length > 1);
-  // text of one row has to be clear of that of the next
+  // the text of one row must not touch that of the next
   const rowHeight = isGrouped ? fontSize + 4 : isNarrow ? 22 : 24;
   const gap = isGrouped ? 10 : 0;
   const inset = isGrouped ? 2 : 4;

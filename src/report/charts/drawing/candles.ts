@@ -9,12 +9,12 @@ export interface Candle {
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  /** How many bars it is made of, where none is missing. */
+  /** How many bars it is made of if none is missing. */
   readonly bars: number;
   readonly [field: string]: unknown;
 }
 
-/** Bars put together into candles of one length, a whole number of bars, so that there are no more than `most`. */
+/** Joins bars into candles of one length, a whole number of bars, so that there are no more than `most`. */
 export function candlesOf(
   { times, intervalMs, open, high, low, close }: CandlesRun["bars"],
   most: number,

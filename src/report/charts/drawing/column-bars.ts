@@ -12,25 +12,25 @@ export interface ColumnBar {
   readonly lane: number;
   readonly value: number;
   readonly colour: Colour;
-  /** What is said while the pointer is on it. */
+  /** The text shown while the pointer is on it. */
   readonly text: string;
 }
 
 export interface ColumnOptions {
   /** The label of `datum.value`, which is a key, as an expression of vega. */
   readonly labelExpr: string;
-  /** One in how many keys has its label. */
+  /** Labels every n-th key. */
   readonly labelEvery?: number;
   /** What the values are, above the plot. */
   readonly heading: string;
   /** Above the plot, beside its heading. */
   readonly legend?: readonly LegendEntry[];
-  /** What the keys are, beneath it. */
+  /** What the keys are, shown below the plot. */
   readonly axisTitle?: string;
   readonly unit?: "number" | "percent";
 }
 
-/** A bar that is narrower than this, px, is none. */
+/** The narrowest bar that can be seen, px. */
 const leastWidth = 3;
 
 /**
@@ -58,7 +58,7 @@ export function columnBars(frame: Frame, bars: readonly ColumnBar[], options: Co
     left,
     right,
     bottom: fontSize + 18 + (axisTitle === null ? 0 : fontSize + 6),
-    // the lowest label of one plot is clear of the highest of the next
+    // keeps the lowest label of one plot from the highest of the next
     between: fontSize + 8,
     panels: own.map((some, index) => {
       const above = legend(
@@ -83,7 +83,7 @@ export function columnBars(frame: Frame, bars: readonly ColumnBar[], options: Co
   };
 }
 
-/** Of a low plot zero and the ends alone. */
+/** Keeps only zero and the ends, for a low plot. */
 function fewer({ values, labels }: ReturnType<typeof valueAxis>) {
   const kept = [...values.keys()].filter(
     (index) => index === 0 || index === values.length - 1 || values[index] === 0,
@@ -99,7 +99,7 @@ function barLayers(
   bars: readonly ColumnBar[],
   axes: {
     readonly keys: readonly number[];
-    /** None where bars have their keys for themselves. */
+    /** No offset if each key has only one bar. */
     readonly lanes: readonly number[];
     readonly y: ReturnType<typeof valueAxis>;
     readonly isLabelled: boolean;

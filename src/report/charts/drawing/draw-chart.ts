@@ -6,7 +6,7 @@ import { renderSvg } from "./render-svg.ts";
 
 /** One plot: layers on the same axes. */
 export interface Panel {
-  /** Of the plot alone, px. */
+  /** Of just the plot, px. */
   readonly height: number;
   /** Room above it, for a legend, px. */
   readonly above: number;
@@ -84,7 +84,7 @@ function sizeOf(drawing: Drawing, frame: Frame) {
   const heights = panels.map(({ height }) => height);
   const above = isSideBySide ? Math.max(...panels.map((panel) => panel.above)) : panels[0]!.above;
   return {
-    // what a division leaves over is room at the right
+    // the remainder of a division becomes room at the right
     plotWidth: frame.width - left - right,
     plotHeight: isSideBySide
       ? Math.max(...heights)
@@ -108,7 +108,7 @@ function configOf({ paint, fontSize, fontFamily }: Frame) {
     background: "transparent",
     font: fontFamily,
     view: { stroke: null },
-    // vega describes marks and axes at length; what a mark is worth saying is its description
+    // vega describes marks and axes at length; only a mark's own description is worth reading
     aria: true,
     mark: { aria: false },
     axis: {

@@ -4,7 +4,7 @@ import type { TimeAxis } from "./time-axis.ts";
 import type { ValueAxis } from "./value-axis.ts";
 
 /**
- * The data's field, in UNIX milliseconds, on the axis of time. To vega it is a number, so that no time zone has a say.
+ * The data's field, in UNIX milliseconds, on the axis of time. To vega it is a number, so that no time zone matters.
  * `isLabelled` is false for a plot above another with the same axis.
  */
 export function timeEncoding(
@@ -33,12 +33,12 @@ export function timeEncoding(
   };
 }
 
-/** The data's field as it is, px from the left or the top of the plot. */
+/** The data's field unscaled, in px from the left or the top of the plot. */
 export function pixels(field: string): PositionFieldDef<Field> {
   return { field, type: "quantitative", scale: null, axis: null, stack: null };
 }
 
-/** The data's field across, on an axis of numbers beneath the plot. */
+/** The data's field on a horizontal axis of numbers below the plot. */
 export function positionEncoding(
   axis: ValueAxis,
   field: string,
@@ -65,7 +65,7 @@ export function positionEncoding(
   };
 }
 
-/** The data's field on an axis of numbers, with a hairline at each tick, that at zero darker. */
+/** The data's field on an axis of numbers, with a hairline at each tick, darker at zero. */
 export function valueEncoding(
   axis: ValueAxis,
   field: string,

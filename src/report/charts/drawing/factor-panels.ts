@@ -6,7 +6,7 @@ import { type LegendEntry, legend } from "./legend.ts";
 import { lookOf, type RunLook, runEntries, runLook } from "./run-look.ts";
 import type { ValueAxis } from "./value-axis.ts";
 
-/** So many factors of one run have a colour of their own; of several runs so many have a plot of their own. */
+/** Most factors that get their own colour, for one run, or their own plot, for several runs. */
 const mostFactors = { ofOne: 6, ofSeveral: 4 };
 
 interface Named {
@@ -15,7 +15,7 @@ interface Named {
 
 type Run<Factor> = OfRun & { readonly factors: readonly Factor[] };
 
-/** The factors that are drawn, by the strongest that any run has of each, in the order in which they came; and how many there are. */
+/** The strongest factors, by the strongest value in any run, in their original order; and how many there are in all. */
 export function strongestFactors<Factor extends Named>(
   runs: readonly Run<Factor>[],
   strength: (factor: Factor) => number,
@@ -43,7 +43,7 @@ export interface FactorPanel<Point> {
   readonly lines: readonly FactorLine<Point>[];
 }
 
-/** Of one run all factors on one pair of axes, a colour a factor; of several runs a plot a factor, a colour a run. */
+/** For one run all factors on one pair of axes, each in its colour; for several runs a plot per factor, a colour per run. */
 export function factorPanels<Factor extends Named, Point>(
   runs: readonly Run<Factor>[],
   factors: readonly string[],
@@ -84,8 +84,8 @@ export function factorPanels<Factor extends Named, Point>(
 }
 
 /**
- * The panels one below the other, each under its legend, with their values on `y`. `layersOf` draws a line of one; the last
- * panel has the labels of what lies across.
+ * The panels one below the other, each under its legend, with their values on `y`. `layersOf` draws one line; the last
+ * panel has the labels of the horizontal axis.
  */
 export function drawFactorPanels<Point>(
   panels: readonly FactorPanel<Point>[],

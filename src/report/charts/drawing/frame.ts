@@ -17,7 +17,7 @@ const lightColours = {
 
 export type Colour = keyof typeof lightColours;
 
-/** Into what a chart is drawn. */
+/** The frame that a chart is drawn into. */
 export interface Frame {
   /** Of the whole drawing, px. */
   readonly width: number;
@@ -25,7 +25,7 @@ export interface Frame {
   /** Of labels, px. */
   readonly fontSize: number;
   readonly fontFamily: string;
-  /** What stands for a colour in the drawing. */
+  /** The text for a colour in the drawing. */
   paint(colour: Colour): string;
 }
 
@@ -35,7 +35,7 @@ const themed = { fontFamily: "inherit", paint: (colour: Colour) => `var(--${colo
 
 export const wideFrame: Frame = { ...wide, ...themed };
 export const narrowFrame: Frame = { ...narrow, ...themed };
-/** For drawings without a page around them, which have no variables to look colours up in. */
+/** For drawings outside a page, which have no CSS variables for colours. */
 export const plainFrame: Frame = {
   ...wide,
   fontFamily: "system-ui, sans-serif",

@@ -3,9 +3,9 @@ import { extentOf } from "./value-axis.ts";
 
 /** How many values lie between one edge and the next, of several lists on the same edges. */
 export interface Histogram {
-  /** Rising, evenly apart, one more than there are bins; zero is one of them where it lies within. */
+  /** Rising, evenly spaced, one more than there are bins; zero is one of them if it lies within. */
   readonly edges: readonly number[];
-  /** Of each list, of each bin. */
+  /** By list and bin. */
   readonly counts: readonly Uint32Array[];
   /** How many values are smaller or larger than all edges; they count in the bins at the ends. */
   readonly beyond: number;
@@ -17,7 +17,7 @@ const mostBins = 60;
 
 /**
  * Bins as wide as Freedman and Diaconis advise (two interquartile ranges over the cube root of the count), rounded to a
- * step of 1, 2 or 5, sixty at most. Where single values lie far out, the edges hold the inner 99.8 %.
+ * step of 1, 2 or 5, sixty at most. If single values lie far out, the edges hold the inner 99.8 %.
  * @param lists of finite numbers, at least one of them
  */
 export function histogram(lists: readonly Float64Array[]): Histogram {
@@ -62,7 +62,7 @@ function countsOf(list: Float64Array, edges: readonly number[]): Uint32Array {
   const binsPerUnit = bins / (edges.at(-1)! - edges[0]!);
   for (const value of list) {
     let bin = Math.min(bins - 1, Math.max(0, Math.floor((value - edges[0]!) * binsPerUnit)));
-    // division may put what lies on an edge one bin aside
+    // division may put a value on an edge into the bin beside its own
     if (bin > 0 && value < edges[bin]!) bin--;
     else if (bin < bins - 1 && value >= edges[bin + 1]!) bin++;
     counts[bin]!++;

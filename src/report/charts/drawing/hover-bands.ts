@@ -3,7 +3,7 @@ import type { Frame } from "./frame.ts";
 import type { Layer } from "./layer.ts";
 import type { TimeAxis } from "./time-axis.ts";
 
-/** What is said while the pointer is near a time. */
+/** The text shown while the pointer is near a time. */
 export interface Reading {
   readonly time: number;
   readonly text: string;

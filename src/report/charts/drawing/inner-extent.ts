@@ -1,8 +1,8 @@
 import { extentOf } from "./value-axis.ts";
 
 /**
- * From the smallest value to the largest; where single ones lie far out, so that all else would be crowded into a
- * corner, the extent of the inner 99.8 %.
+ * From the smallest value to the largest, or the extent of the inner 99.8 % if single values lie so far out that all
+ * others would be crowded into a corner.
  * @param values finite
  */
 export function innerExtent(values: Float64Array): [number, number] {

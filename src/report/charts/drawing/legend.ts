@@ -24,12 +24,12 @@ export interface LegendEntry {
 /** Entries in rows above a plot. */
 export interface Legend {
   readonly layers: readonly Layer[];
-  /** px; zero where there are no entries. */
+  /** px; zero without entries. */
   readonly height: number;
 }
 
 /**
- * A legend, as marks that stand above the plot: vega's own would be laid out by widths that it cannot measure here.
+ * A legend, as marks above the plot: vega's own needs text widths that it cannot measure here.
  * @param width of the plot, px
  */
 export function legend(entries: readonly LegendEntry[], frame: Frame, width: number): Legend {

@@ -22,17 +22,17 @@ export interface PanelLine {
 }
 
 export interface LinePanel {
-  /** Stands above it. */
+  /** Shown above it. */
   readonly heading: string;
   readonly unit: "number" | "percent";
-  /** Whether zero is on the axis in any case. */
+  /** Whether zero is always on the axis. */
   readonly hasZero: boolean;
   readonly lines: readonly PanelLine[];
   /** Shown beside the heading: the given names, or those of the lines. */
   readonly names?: readonly LegendEntry[] | "lines";
 }
 
-/** Panels of lines beneath each other, on one axis of time. At least one line has a point. */
+/** Panels of lines below each other, on one axis of time. At least one line has a point. */
 export function linePanels(
   frame: Frame,
   panels: readonly LinePanel[],

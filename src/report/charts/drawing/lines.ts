@@ -4,11 +4,11 @@ import { reduceLine } from "./reduce-line.ts";
 export interface LineRow {
   readonly t: number;
   readonly v: number | null;
-  // what vega-lite takes for data
+  // required by vega-lite's type for data
   readonly [field: string]: unknown;
 }
 
-/** The points of a line that are seen, as vega's rows. */
+/** The visible points of a line, as vega's rows. */
 export function lineRows(
   times: Float64Array,
   values: Float64Array,

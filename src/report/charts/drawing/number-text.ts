@@ -20,7 +20,7 @@ export function amountText(value: number): string {
   return numberText(value, size > 0 && size < 1 ? ".4~r" : ",.2f");
 }
 
-/** Prices and quantities, with the decimals that they have, nine at most. */
+/** Prices and quantities with their decimals, at most nine. */
 export function priceText(value: number): string {
   const size = Math.abs(value);
   if (size >= 1e15 || (size > 0 && size < 1e-9)) return numberText(value, ".4~e");
@@ -36,7 +36,7 @@ export function percentText(ratio: number): string {
   return numberText(ratio, ",.2%");
 }
 
-/** A statistic, such as a Sharpe ratio, of three decimals. */
+/** A statistic, such as a Sharpe ratio, with three decimals. */
 export function statisticText(value: number): string {
   const size = Math.abs(value);
   return size >= 1e6 || (size > 0 && size < 0.0005) ? numberText(value, ".3~e") : numberText(value, ",.3f");
@@ -51,12 +51,12 @@ export function countOf(count: number, noun: string): string {
   return `${countText(count)} ${count === 1 ? noun : `${noun}s`}`;
 }
 
-/** A number or, where there is none, an en dash. */
+/** A number, or an en dash if there is none. */
 export function orDash(value: number | null, text: (value: number) => string): string {
   return value === null || !Number.isFinite(value) ? "–" : text(value === 0 ? 0 : value);
 }
 
-/** An instant in UTC, as exact as it is: `12 Apr 2021`, `12 Apr 2021 06:00`, `12 Apr 2021 06:00:01`. */
+/** An instant in UTC, as precise as necessary: `12 Apr 2021`, `12 Apr 2021 06:00`, `12 Apr 2021 06:00:01`. */
 export function timeText(time: number): string {
   const specifier = time % 86_400_000 === 0 ? "" : time % 60_000 === 0 ? " %H:%M" : " %H:%M:%S";
   return utcFormat(`%-d %b %Y${specifier}`)(new Date(time));

@@ -1,6 +1,6 @@
 import { countText } from "./number-text.ts";
 
-/** A line of a chart as it is read off: times rising, UNIX milliseconds. */
+/** A line of a chart whose values are read off: times rising, UNIX milliseconds. */
 export interface ReadLine {
   readonly times: Float64Array;
 }
@@ -9,8 +9,8 @@ export interface ReadLine {
 export const mostRows = 60;
 
 /**
- * Times at which the lines of a chart are read off for its table: those of their points where these are few, else about
- * sixty of them, evenly spread, the first and the last among them.
+ * Times at which the lines of a chart are read off for its table: those of their points if these are few, otherwise
+ * about sixty of them, evenly spread, including the first and the last.
  */
 export function readingTimes(lines: readonly ReadLine[]): number[] {
   const filled = lines.filter(({ times }) => times.length > 0);
@@ -29,7 +29,7 @@ export function readingTimes(lines: readonly ReadLine[]): number[] {
   return [...picked];
 }
 
-/** The index of the last point at or before a time; -1 where there is none. */
+/** The index of the last point at or before a time; -1 if there is none. */
 export function indexAt(times: Float64Array, time: number): number {
   let low = 0;
   let high = times.length;
@@ -41,7 +41,7 @@ export function indexAt(times: Float64Array, time: number): number {
   return low - 1;
 }
 
-/** The rows of a table, the first sixty where there are more. */
+/** The first sixty rows of a table. */
 export function firstRows<Row>(rows: readonly Row[], noun: string): { rows: readonly Row[]; note: string } {
   const first = rows.slice(0, mostRows);
   return { rows: first, note: rowsNote(first.length, rows.length, noun) };

@@ -1,9 +1,8 @@
 /**
- * The points of a line that are seen: of each of `columns` equal stretches of time between `from` and `to` the first,
- * the last, the smallest and the largest, and one of those that are NaN, so that a gap stays one. Points outside are
- * left out.
+ * The visible points of a line: in each of `columns` equal stretches of time between `from` and `to` the first, the
+ * last, the smallest and the largest, and one NaN if there is any, so that gaps remain. Points outside are left out.
  * @param times rising, as many as values
- * @returns indices, rising; at most five a column
+ * @returns indices, rising; at most five per column
  */
 export function reduceLine(
   times: Float64Array,

@@ -2,7 +2,7 @@ import { parse, type Spec, View } from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
 import { visibleLines } from "../../../model/text/visible-text.ts";
 
-/** How much room a plot has around it, px. */
+/** The room around a plot, px. */
 export interface Margin {
   readonly left: number;
   readonly right: number;
@@ -18,9 +18,8 @@ export interface SvgSize {
 }
 
 /**
- * A spec as an `<svg>` element that can stand in a page with others: it has no ids, and its bytes depend on the spec
- * alone. What a mark's `description` says becomes its `<title>`. Sizes are those given, whatever its text may measure,
- * for there is nothing here to measure it with.
+ * A spec as an `<svg>` element that can be in a page with others: it has no ids, and its bytes depend only on the spec.
+ * A mark's `description` becomes its `<title>`. Sizes are those given, because text cannot be measured here.
  * @param label what a screen reader says in place of the drawing
  */
 export async function renderSvg(spec: TopLevelSpec, size: SvgSize, label: string): Promise<string> {
@@ -47,8 +46,8 @@ export async function renderSvg(spec: TopLevelSpec, size: SvgSize, label: string
 }
 
 /**
- * By the tags alone: vega escapes `<`, `>` and `"` in text and in attributes, so that no text of the data looks like one.
- * Characters that hide or turn text, which it leaves as they are, are shown as escapes, as elsewhere on a page.
+ * Searches only for tags: vega escapes `<`, `>` and `"` in text and attributes, so no text of the data looks like one.
+ * Characters that hide or turn text, which vega leaves unchanged, are shown as escapes, as elsewhere on a page.
  */
 function tidy(svg: string, size: string, label: string): string {
   return visibleLines(svg)
@@ -68,7 +67,7 @@ const shareable = [
   ...["font-family", "font-size", "font-weight", "text-anchor"],
 ].map((name) => new RegExp(` ${name}="[^"]*"`));
 
-/** What all marks of a group have alike is said once, of the group: a third of the bytes. */
+/** Moves attributes that all marks of a group share to the group, which makes the SVG much smaller. */
 function sharedAttributes(group: string, name: string, rest: string, content: string): string {
   const marks = content.match(/<(?:path|line|text) [^>]*>/g) ?? [];
   if (marks.length < 2) return group;
@@ -98,7 +97,7 @@ function tidyTag(tag: string, offset: number): string {
 
 const longNumber = /-?\d*\.\d{2,}(?:e[+-]?\d+)?|-?\d+e[+-]?\d+/g;
 
-/** A tenth of a pixel is seen by nobody. */
+/** Rounds to tenths of a pixel, which nobody can see. */
 function shortened(number: string): string {
   return String(Number(Number(number).toFixed(1)));
 }

@@ -8,25 +8,25 @@ const shapes = ["circle", "square", "diamond", "triangle-up", "triangle-down", "
 /** The look of a run, or of one of several factors. */
 export interface RunLook {
   readonly colour: Colour;
-  /** None for the first six; those after them have the same colours, dashed. */
+  /** None for the first six; later ones have the same colours, dashed. */
   readonly dash: readonly number[];
-  /** Of its marks, so that no one has to tell colours apart. */
+  /** The shape of its marks, so that nobody depends on colours. */
   readonly shape: (typeof shapes)[number];
 }
 
-/** By a number, from 1: six colours, after these the same ones dashed. */
+/** The look of a number from 1: six colours, then the same ones dashed. */
 export function lookOf(number: number): RunLook {
   const place = (number - 1) % colours.length;
   const round = Math.floor((number - 1) / colours.length);
   return { colour: colours[place]!, dash: round === 0 ? [] : [4 + 2 * round, 3], shape: shapes[place]! };
 }
 
-/** Of the only run of a chart the accent; of several the look of its number. */
+/** The accent for the only run of a chart, otherwise the look of its number. */
 export function runLook({ number }: OfRun, isOne: boolean): RunLook {
   return isOne ? { colour: "accent", dash: [], shape: "circle" } : lookOf(number);
 }
 
-/** The runs by name, where there is room for names; nothing for one alone. */
+/** The runs by name if there is room for names; nothing for a single run. */
 export function runEntries(
   runs: readonly OfRun[],
   isOne: boolean,
@@ -46,8 +46,8 @@ export function runPrefix({ label }: OfRun, isOne: boolean): string {
   return isOne ? "" : `${label} `;
 }
 
-/** Which runs a chart has nothing of; empty if all are drawn. */
+/** Names the runs without data for a chart; empty if all are drawn. */
 export function noDataSentence(all: readonly OfRun[], drawn: readonly OfRun[]): string {
   const missing = all.filter(({ number }) => !drawn.some((run) => run.number === number));
-  return missing.length === 0 ? "" : `No data of ${missing.map(({ label }) => label).join(", ")}.`;
+  return missing.length === 0 ? "" : `No data for ${missing.map(({ label }) => label).join(", ")}.`;
 }

@@ -9,19 +9,19 @@ export interface ScatterGrid {
   readonly x: readonly [number, number];
   readonly y: readonly [number, number];
   readonly columns: number;
-  /** About how many: zero lies between two rows where it is on the axis. */
+  /** About how many: if zero is on the axis, it lies between two rows. */
   readonly rows: number;
 }
 
 export interface ScatterCells {
   readonly crowded: readonly ScatterCell[];
-  /** Points alone in their cell, by index. */
+  /** Points that are alone in their cell, by index. */
   readonly single: readonly number[];
 }
 
 /**
- * Points counted in the cells of a grid. Those alone in their cell are told singly, by index. What lies beyond the grid
- * counts in the cells at its edge.
+ * Counts points in the cells of a grid. Points that are alone in their cell are returned by index. Points beyond the
+ * grid count in the cells at its edge.
  * @param x finite, as is y
  */
 export function scatterCells(x: Float64Array, y: Float64Array, grid: ScatterGrid): ScatterCells {
@@ -29,7 +29,7 @@ export function scatterCells(x: Float64Array, y: Float64Array, grid: ScatterGrid
   const [bottom, top] = grid.y;
   const width = (right - left) / grid.columns;
   const height = (top - bottom) / grid.rows;
-  // rows are counted from zero, that gains and losses are never in one
+  // rows are counted from zero, so that gains and losses are never in one cell
   const origin = bottom <= 0 && top >= 0 ? 0 : bottom;
   const lowest = Math.floor((bottom - origin) / height + 1e-9);
   const rows = Math.ceil((top - origin) / height - 1e-9) - lowest;

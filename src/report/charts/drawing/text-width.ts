@@ -1,6 +1,6 @@
 /**
- * How wide a text is at most, in px, without a font to measure it by: widths of DejaVu Sans, which is the widest of the
- * usual system fonts. The same everywhere, so that a chart is.
+ * The largest width of a text in px, without a font to measure it: widths of DejaVu Sans, the widest of the usual
+ * system fonts. The same everywhere, so that charts are, too.
  */
 export function textWidth(text: string, fontSize: number): number {
   let ems = 0;
@@ -8,7 +8,7 @@ export function textWidth(text: string, fontSize: number): number {
   return Math.ceil(ems * fontSize);
 }
 
-/** The text, cut to a width with an ellipsis where it is longer. */
+/** The text, shortened with an ellipsis if it is wider. */
 export function textWithin(text: string, fontSize: number, width: number): string {
   if (textWidth(text, fontSize) <= width) return text;
   let cut = "";

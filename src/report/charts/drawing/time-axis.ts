@@ -1,14 +1,14 @@
 import { timeTextBy } from "./number-text.ts";
 import { textWidth } from "./text-width.ts";
 
-/** Where an axis of time begins and ends, its ticks and how they are written, in UTC. No two labels are the same. */
+/** An axis of time: its ends, its ticks and their labels, in UTC. No two labels are the same. */
 export interface TimeAxis {
   /** UNIX milliseconds. */
   readonly domain: readonly [number, number];
   readonly values: readonly number[];
   /** One line or two. */
   readonly labels: readonly (readonly string[])[];
-  /** Room that they need beneath the plot, px. */
+  /** Room that they need below the plot, px. */
   readonly height: number;
   /** The same labels as an expression of vega. */
   readonly labelExpr: string;
@@ -19,7 +19,7 @@ const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** Ticks that are `count` units apart, and how a tick is written: always, and beneath where that changes. */
+/** Ticks at a fixed step, and their labels: one for each tick, and one below that is shown only where it changes. */
 interface Step {
   readonly approximateMs: number;
   ticks(from: number, to: number): number[];
@@ -34,7 +34,7 @@ const clock = (ms: number, format: string): Step => ({
   beneath: "%-d %b %Y",
 });
 
-/** Of hours over several days: a day's hours alone would come again. */
+/** For hours over several days, because hours alone would repeat. */
 const dayClock = (ms: number): Step => ({ ...clock(ms, "%-d %b %H:%M"), beneath: "%Y" });
 
 const days = (count: number): Step => ({
@@ -53,7 +53,7 @@ const months = (count: number): Step => ({
     let month = start.getUTCFullYear() * 12 + Math.ceil(start.getUTCMonth() / count) * count;
     for (; ; month += count) {
       const tick = Date.UTC(Math.floor(month / 12), month % 12);
-      // beyond what a date can be it is NaN
+      // NaN beyond the range of dates
       if (!(tick <= to)) return ticks;
       if (tick >= from) ticks.push(tick);
     }
@@ -76,7 +76,7 @@ const beyondDay: readonly Step[] = [
 ];
 
 /**
- * An axis from one instant to another. Where they are the same, with some room around it.
+ * An axis from one instant to another; if they are equal, with some room around.
  * @param width of the axis, px
  * @param overhang how far a label may reach beyond either end, px
  */
@@ -130,7 +130,7 @@ function labelExpression(
 }
 
 function widest({ format, beneath }: Step, time: number, fontSize: number): number {
-  // September is as wide as any month is in short
+  // no month's short name is wider than September's
   const sample = Date.UTC(new Date(time).getUTCFullYear(), 8, 28, 20, 20, 20, 200);
   return Math.max(
     ...[format, beneath].map((line) => (line === null ? 0 : textWidth(timeTextBy(sample, line), fontSize))),

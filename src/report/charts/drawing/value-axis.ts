@@ -2,7 +2,7 @@ import { scale } from "vega";
 import { numberText } from "./number-text.ts";
 import { textWidth } from "./text-width.ts";
 
-/** Where an axis of numbers begins and ends, its ticks and how they are written; no two labels are the same. */
+/** An axis of numbers: its ends, its ticks and their labels; no two labels are the same. */
 export interface ValueAxis {
   readonly domain: readonly [number, number];
   readonly type: "linear" | "log";
@@ -22,11 +22,11 @@ export interface ValueAxisOptions {
   readonly unit?: "number" | "percent";
   /** Whether the axis ends on ticks; true unless set. */
   readonly isNice?: boolean;
-  /** Whether only whole numbers are ticks: of counts. */
+  /** Whether only whole numbers are ticks, for counts. */
   readonly isWhole?: boolean;
 }
 
-/** An axis of all these values; of those that are finite. Where they are all the same, with some room around them. */
+/** An axis of the finite values among these; if all are equal, with some room around. */
 export function valueAxis(values: Iterable<number>, options: ValueAxisOptions): ValueAxis {
   const [low, high] = roomyExtent(values);
   const { ticks, isNice = true, isWhole = false } = options;
@@ -38,7 +38,7 @@ export function valueAxis(values: Iterable<number>, options: ValueAxisOptions): 
   return axisOf(domain, "linear", wanted, options);
 }
 
-/** An axis of powers of ten, for values above zero, with ticks between where there are few powers. */
+/** An axis of powers of ten, for values above zero, with ticks between them if there are few. */
 export function logAxis(values: Iterable<number>, options: ValueAxisOptions): ValueAxis {
   let [low, high] = extentOf(values);
   if (low === high) [low, high] = [low / 2, high * 2];
@@ -64,8 +64,8 @@ export function logAxis(values: Iterable<number>, options: ValueAxisOptions): Va
 }
 
 /**
- * The same axis beneath a plot, without the ticks whose labels would run into those of their neighbours: every second,
- * fourth, fifth or tenth is left, counted from zero, so that the steps stay round.
+ * The same axis below a plot, without the ticks whose labels would overlap: every second, fourth, fifth or tenth is
+ * left, counted from zero, so that the steps stay round.
  * @param width of the plot, px
  */
 export function spacedAxis(axis: ValueAxis, width: number, fontSize: number): ValueAxis {
@@ -93,7 +93,7 @@ function placeOf(value: number, { domain: [low, high], type }: ValueAxis): numbe
   return type === "log" ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
 }
 
-/** The smallest and the largest of those that are finite; zero where there are none. */
+/** The smallest and the largest finite value; zero if there is none. */
 export function extentOf(values: Iterable<number>): [number, number] {
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
@@ -147,13 +147,13 @@ const prefixes = [
   [1e-12, "p"],
 ] as const;
 
-/** The fewest digits that tell neighbouring ticks apart, all with one SI prefix where they are long without it. */
+/** The fewest digits that tell neighbouring ticks apart, all with one SI prefix if they would be long without. */
 function labelling(values: readonly number[], type: ValueAxis["type"], isPercent: boolean) {
   const factor = isPercent ? 100 : 1;
   const sign = isPercent ? "%" : "";
   const size = Math.max(0, ...values.map(Math.abs)) * factor;
   if (type === "log") {
-    // each of its own size
+    // each with its own prefix or exponent
     const specifier = size < 1e21 && Math.min(...values) * factor >= 1e-12 ? "~s" : ".2~e";
     return labels(`format(datum.value * ${factor}, '${specifier}') + '${sign}'`, (value) => {
       return `${numberText(value * factor, specifier)}${sign}`;
@@ -188,7 +188,7 @@ function prefixOf(size: number, step: number): readonly [number, string] {
   return size >= 1 && step / found[0] < 1e-5 ? [1, ""] : found;
 }
 
-/** The power of ten of its first digit, also of what sums of tenths have made of it. */
+/** The power of ten of its first digit, even after rounding errors of sums of tenths. */
 function powerOf(value: number): number {
   return Math.floor(Math.log10(value) + 1e-9);
 }
