@@ -74,7 +74,7 @@ describe("--book-age", () => {
     const { conventions, mid, bookAge } = await slippage("--book-age", "5s");
     expect(bookAge).toBe("5s");
     expect(conventions).toContain("against books at most 5 s old");
-    expect(mid).toEqual({ value: null, reason: "no book was young enough" });
+    expect(mid).toEqual({ value: null, reason: "no book was recent enough" });
     expect((await slippage("--book-age", "10s")).mid).toMatchObject({ n: 2 });
     expect((await slippage("--book-age", "9999ms")).mid).toMatchObject({ value: null });
   });

@@ -11,7 +11,7 @@ export const executionSection: Section = {
   tables: ["fills", "orders", "bars", "order_book", "equity"],
   isWanted: () => true,
   conventions: ({ bookAgeMs }) =>
-    `orders by their latest row, latency and references from SUBMITTED, slippage weighted by notional, in basis points, a cost is positive, against books at most ${bookAgeMs / 1_000} s old`,
+    `orders by their latest row, latency and references from SUBMITTED, slippage in basis points, weighted by notional, costs are positive, against books at most ${bookAgeMs / 1_000} s old`,
   read: async (run) => {
     const { instruments } = run.options;
     if (instruments !== null) await writeInstrumentValues(run.connection, run.run, instruments);

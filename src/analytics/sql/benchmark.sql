@@ -1,4 +1,4 @@
--- Prices to compare with that are no bars of the run. Nothing until somebody makes it read a table of theirs:
+-- Benchmark prices that are not bars of the run. Empty until the caller makes it read a table:
 -- CREATE OR REPLACE MACRO benchmark_prices() AS TABLE SELECT ts, price FROM benchmark
 CREATE OR REPLACE MACRO benchmark_prices() AS TABLE
 SELECT CAST(NULL AS TIMESTAMP_NS) AS ts, CAST(NULL AS DOUBLE) AS price WHERE false;
@@ -44,7 +44,7 @@ WHERE benchmark IS NULL AND isfinite(p.price) AND p.price > 0;
 --   P               periods of a year: `periods` is a number or 'data', which divides the returns by the years between
 --                   the first point and the last; without it P is 252 for session days, 365 for filled ones, and under
 --                   'bars' what 365 days hold of the step that is met most often
---   rp              the rate without risk of one period
+--   rp              the risk-free rate of one period
 --   alike           how far apart two equal returns may come out: equity is known to the ninth decimal, and a double to
 --                   its last bits
 --   benchmark_alike the same of the benchmark's
@@ -90,7 +90,7 @@ prices AS MATERIALIZED (
 last_of AS (
   SELECT max(b.ts) AS ts, 2 * (1e-9 / min(b.price) + pow(2, -50)) AS alike FROM prices b
 ),
--- nothing is looked up where there are no prices
+-- without prices nothing is looked up
 instants AS (
   SELECT DISTINCT p.ts FROM points p WHERE (SELECT l.ts FROM last_of l) IS NOT NULL
 ),

@@ -1,4 +1,4 @@
--- A figure that says of itself how many values it is of, and from when to when.
+-- A figure with its number of values, and their first and last time.
 CREATE OR REPLACE MACRO counted_figure(metric, unit, convention, value, reasons, n, from_ts, to_ts) AS {
   'told': figure(metric, unit, convention, value, reasons),
   'n': coalesce(n, 0),

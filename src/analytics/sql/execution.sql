@@ -50,7 +50,7 @@ CREATE OR REPLACE MACRO order_references(instance, run, max_age := '1 minute') A
 WITH book_venues AS (
   SELECT DISTINCT b.symbol, b.venue
   FROM order_book b
-  -- no book is looked at where there are no orders
+  -- without orders no book is looked at
   SEMI JOIN (SELECT DISTINCT o.symbol FROM orders o WHERE o.instance_id = instance AND o.run_id = run) o
     ON o.symbol = b.symbol
   WHERE b.instance_id = instance AND b.run_id = run
@@ -120,7 +120,7 @@ SELECT b.* EXCLUDE (mid, age, bar_nr, book_nr),
   CASE WHEN b.age <= epoch(CAST(max_age AS INTERVAL)) THEN b.mid END AS mid, CASE WHEN b.age <= epoch(CAST(max_age AS INTERVAL)) THEN b.age END AS book_age
 FROM with_books b;
 
-CREATE OR REPLACE MACRO per_fill(name) AS name || ', weighted by notional, a cost is positive';
+CREATE OR REPLACE MACRO per_fill(name) AS name || ', weighted by notional, costs are positive';
 
 -- Figures of a run's execution, a row each: the value, or NULL and the reason. A column that a figure is not by is NULL:
 -- those of all orders have no order_type, symbol, liquidity and venue. Sums of fees are exact in `amount`.
@@ -152,7 +152,7 @@ first_fills AS (
 lived AS (
   SELECT p.*,
     CAST(epoch_ns(p.accepted_ts) - epoch_ns(p.submitted_ts) AS DOUBLE) / 1e9 AS to_accept,
-    -- of what rests the time to a fill is the market's, not the venue's
+    -- a resting order's time to a fill depends on the market, not the venue
     CASE
       WHEN p.order_type = 'MARKET' OR p.order_type = 'LIMIT' AND (
         f.liquidity = 'TAKER' OR f.liquidity = '' AND CASE p.side
@@ -189,7 +189,7 @@ order_rows AS (
 order_figures AS (
   SELECT r.account, r.portfolio, r.currency, CAST(NULL AS VARCHAR) AS venue, r.order_type, CAST(NULL AS VARCHAR) AS liquidity,
     r.symbol, unnest([
-    counted_figure('orders', 'orders', 'all that were submitted', r.orders, [r.none], r.orders, r.from_ts, r.to_ts),
+    counted_figure('orders', 'orders', 'all submitted orders', r.orders, [r.none], r.orders, r.from_ts, r.to_ts),
     counted_figure('partly_filled', 'orders', 'filled in part at their latest row', r.partly, [r.none], r.orders, r.from_ts,
       r.to_ts),
     counted_figure('fill_ratio_orders', 'ratio', 'orders filled whole / submitted', r.filled / r.orders, [r.none], r.orders,
@@ -277,26 +277,26 @@ slippage_figures AS (
     CAST(NULL AS VARCHAR) AS symbol, unnest([
     counted_figure('slippage_arrival', 'bp', per_fill('against the arrival price of the order'),
       r.arrival_cost / nullif(r.arrival_notional, 0), [r.none, r.mixed, r.unknown,
-        CASE WHEN r.arrivals = 0 THEN 'no order says an arrival price' END], r.arrivals, r.from_ts, r.to_ts),
+        CASE WHEN r.arrivals = 0 THEN 'no order has an arrival price' END], r.arrivals, r.from_ts, r.to_ts),
     counted_figure('slippage_bar', 'bp', per_fill('against the close of the last bar before SUBMITTED'),
       r.bar_cost / nullif(r.bar_notional, 0), [r.none, r.mixed, r.unknown, r.ambiguous,
         CASE WHEN r.bars = 0 THEN 'no bar closed before' END], r.bars, r.from_ts, r.to_ts),
     counted_figure('slippage_mid', 'bp',
       per_fill('against the middle of the last book by SUBMITTED, at most ' || epoch(CAST(max_age AS INTERVAL)) || ' s old'),
       r.mid_cost / nullif(r.mid_notional, 0), [r.none, r.mixed, r.unknown,
-        CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was young enough' END], r.mids, r.from_ts,
+        CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was recent enough' END], r.mids, r.from_ts,
       r.to_ts),
     counted_figure('book_age_mean', 's', 'of the books compared with, by fill', r.age_mean, [r.none, r.unknown,
-      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was young enough' END], r.mids, r.from_ts,
+      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was recent enough' END], r.mids, r.from_ts,
       r.to_ts),
     counted_figure('book_age_p50', 's', 'of the books compared with, by fill, linear quantile', r.age_at[1], [r.none, r.unknown,
-      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was young enough' END], r.mids, r.from_ts,
+      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was recent enough' END], r.mids, r.from_ts,
       r.to_ts),
     counted_figure('book_age_p95', 's', 'of the books compared with, by fill, linear quantile', r.age_at[2], [r.none, r.unknown,
-      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was young enough' END], r.mids, r.from_ts,
+      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was recent enough' END], r.mids, r.from_ts,
       r.to_ts),
     counted_figure('book_age_max', 's', 'of the books compared with, by fill', r.age_max, [r.none, r.unknown,
-      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was young enough' END], r.mids, r.from_ts,
+      CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was recent enough' END], r.mids, r.from_ts,
       r.to_ts)
   ]) AS f
   FROM fill_rows r

@@ -295,7 +295,7 @@ parts AS (
 ),
 figures AS (
   SELECT w.portfolio, w.factor, w.horizon, w.quantile, unnest([
-    counted_figure('quantile_spread', 'ratio', 'mean return of the highest quantile less that of the lowest', w.spread,
+    counted_figure('quantile_spread', 'ratio', 'mean return of the highest quantile minus that of the lowest', w.spread,
       [w.none], w.n, w.from_ts, w.to_ts),
     counted_figure('rank_autocorrelation', 'ratio', 'mean over instants, with the ranks ' || w.horizon || ' before',
       w.correlation, [w.none, CASE WHEN coalesce(w.keeps, 0) = 0

@@ -1,4 +1,4 @@
--- What rows do not say of a market's instrument, by run. Nothing until somebody makes it read a table of theirs:
+-- What rows do not say about a market's instrument, by run. Empty until the caller makes it read a table:
 -- CREATE OR REPLACE MACRO instrument_values() AS TABLE FROM instrument_rows
 CREATE OR REPLACE MACRO instrument_values() AS TABLE
 SELECT CAST(NULL AS VARCHAR) AS instance_id, CAST(NULL AS VARCHAR) AS run_id, CAST(NULL AS VARCHAR) AS symbol,

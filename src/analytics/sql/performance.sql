@@ -73,10 +73,10 @@ moments AS (
   WHERE p.i > 0
   GROUP BY ALL
 ),
--- apart, as they rest on what is above
+-- separate, because they use the values above
 shapes AS (
   SELECT p.series,
-    -- from the mean on: they come of sums of powers, of which small returns far from zero would leave nothing
+    -- around the mean, because sums of powers would lose small returns far from zero
     skewness(p.x - m.mean) FILTER (WHERE m.deviation > 0) AS g1,
     kurtosis(p.x - m.mean) FILTER (WHERE m.deviation > 0) AS g2,
     kurtosis_pop(p.x - m.mean) FILTER (WHERE m.deviation > 0) AS g2_population,

@@ -17,7 +17,7 @@ windows AS (
   SELECT e.*,
     avg(e.x) OVER w AS mean,
     stddev_samp(e.x) OVER w AS deviation,
-    -- returns that rounding alone sets apart are the same
+    -- returns that differ only by rounding are equal
     max(e.x) OVER w - min(e.x) OVER w <= e.alike AS is_constant
   FROM excess e
   WINDOW w AS (PARTITION BY e.series ORDER BY e.i ROWS BETWEEN window_size - 1 PRECEDING AND CURRENT ROW)

@@ -19,7 +19,7 @@ CREATE OR REPLACE MACRO floor_divide(a, b) AS a // b - CASE WHEN a % b < 0 THEN 
 -- lies in, so that 17:00 in New York ends the day and begins the next.
 CREATE OR REPLACE MACRO session_day(moment, session) AS
   CASE
-    -- without the zone's calendar, which costs more than all else that is done with a row
+    -- without the zone's calendar, which costs more than everything else done with a row
     WHEN lower(session) IN ('utc', 'bars') THEN CAST(make_timestamp(floor_divide(epoch_ns(moment) - 1, 1000)) AS DATE)
     ELSE CAST(
       timezone(session_zone(session), timezone('UTC', make_timestamp(floor_divide(epoch_ns(moment) - 1, 1000))))
@@ -40,7 +40,7 @@ CREATE OR REPLACE MACRO in_double(exact) AS
   CASE WHEN TRY_CAST(regexp_extract(typeof(exact), '\d+') AS INTEGER) > 18 THEN CAST(CAST(exact AS VARCHAR) AS DOUBLE)
     ELSE CAST(exact AS DOUBLE) END;
 
--- What an error says of rows that are not clear. Whoever calls a macro knows it by this word, and tells it in its own words.
+-- The error for unclear rows. Callers of macros recognize it by this word, and report it in their own.
 CREATE OR REPLACE MACRO unclear(message) AS 'unclear: ' || message;
 
 CREATE OR REPLACE MACRO named(what, name) AS CASE WHEN name = '' THEN 'no ' || what ELSE what || ' ' || name END;
@@ -73,7 +73,7 @@ spells AS MATERIALIZED (
   WHERE e.instance_id = instance AND e.run_id = run
   GROUP BY ALL
 ),
--- mostly there is none, and no instant is looked at by itself
+-- usually there is none, and no instant needs a separate look
 zeros AS (
   SELECT i.series, min(i.ts) AS ts, min_by(i.value, i.ts) AS value
   FROM (
@@ -94,7 +94,7 @@ portfolios AS (
   FROM names n
   GROUP BY ALL
 ),
--- what is booked on the account is the portfolio's where there is one; what fits no series may not be left out
+-- money booked on the account belongs to its only portfolio; money that fits no series must not be left out
 transfers AS (
   SELECT e.ts_event AS ts, e.amount,
     CASE
@@ -103,7 +103,7 @@ transfers AS (
       ELSE error(unclear('the event with seq ' || e.seq || ', ' || e.kind || ', is of ' || named('account', e.account) || ', '
         || named('portfolio', e.portfolio) || ' and ' || named('currency', e.currency)
         || ', which no equity row has (table events, ' || strftime(e.ts_event, '%Y-%m-%dT%H:%M:%S.%n')
-        || 'Z). Whose money it is only the gateway can say, and without it there are no returns; no option sets it'))
+        || 'Z); only the gateway can say whose money it is, and without that there are no returns; no option sets it'))
     END AS series
   FROM events e
   LEFT JOIN names n ON n.account = e.account AND n.portfolio = e.portfolio AND n.currency = e.currency
@@ -138,7 +138,7 @@ bases AS (
     CASE WHEN s.is_deposit THEN least(s.first_ts, coalesce(s.started, s.first_ts)) ELSE c.ts END AS ts,
     CASE WHEN s.is_deposit THEN s.deposit ELSE c.value END AS value,
     c.day,
-    -- up to when transfers are part of the base
+    -- until then, transfers are part of the base
     CASE WHEN s.is_deposit THEN s.first_ts ELSE c.ts END AS moved_by
   FROM starts s JOIN (
     SELECT c.series, min(c.ts) AS ts, min(c.day) AS day, min_by(c.value, c.ts) AS value
@@ -155,14 +155,14 @@ after_base AS (
 moves AS (
   SELECT t.* FROM transfers t JOIN bases b USING (series) WHERE t.ts > b.moved_by
 ),
--- the points are not sorted where there is nothing to look up
+-- does not sort the points if there is nothing to look up
 flows AS (
   SELECT c.series, c.ts, sum(t.amount) AS flow
   FROM moves t
   ASOF JOIN (SELECT c.* FROM after_base c WHERE (SELECT count(*) FROM moves) > 0) c ON t.series = c.series AND t.ts <= c.ts
   GROUP BY ALL
 ),
--- from the first session that ends behind the base point
+-- from the first session that ends after the base point
 firsts AS (
   SELECT b.series, b.value,
     CASE WHEN b.is_deposit THEN session_day(make_timestamp_ns(epoch_ns(b.ts) + 1), session) ELSE b.day + 1 END AS first_day
@@ -194,7 +194,7 @@ filled AS (
   ) c
     ON a.series = c.series AND a.day >= c.day
 ),
--- flows are taken off exactly (net): in doubles a run that stands still would seem to move
+-- flows are subtracted exactly (net): in doubles a run that stands still would seem to move
 points AS (
   SELECT b.series, CAST(NULL AS DATE) AS day, b.ts, in_double(b.value) AS value, 0.0::DOUBLE AS flow,
     in_double(b.value) AS net, false AS is_filled, true AS is_base

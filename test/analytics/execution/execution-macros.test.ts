@@ -129,7 +129,7 @@ describe("references", () => {
       order_book: book(39, 99, 101),
       equity: dollars,
     });
-    expect(await figure("slippage_mid", taker)).toMatchObject({ reason: "no book was young enough", n: 0 });
+    expect(await figure("slippage_mid", taker)).toMatchObject({ reason: "no book was recent enough", n: 0 });
     expect(await figure("slippage_mid", taker, "max_age := '61 seconds'")).toMatchObject({ value: 0, n: 1 });
     expect((await figure("book_age_max", taker, "max_age := INTERVAL 2 MINUTE")).value).toBe(61);
   });
@@ -297,7 +297,7 @@ describe("a run without figures says why:", () => {
       equity: dollars,
     });
     expect(await figure("slippage_arrival", taker)).toMatchObject({
-      reason: "no order says an arrival price",
+      reason: "no order has an arrival price",
     });
     expect(await figure("slippage_bar", taker)).toMatchObject({ reason: "no bar closed before" });
     expect(await figure("slippage_mid", taker)).toMatchObject({ reason: "no books" });
