@@ -440,7 +440,7 @@ function unfitType(column: Column, value: string, exactTypes: ExactTypes): strin
   }
 }
 
-/** A value in a message, cut where it is long. */
+/** A value in a message, shortened if it is long. */
 export function shorten(text: string, limit = 120): string {
   const shown = JSON.stringify(text);
   return shown.length <= limit ? shown : `${shown.slice(0, limit)}… (${text.length} characters)`;

@@ -50,7 +50,7 @@ export class FillIndex {
     for (let node = this.#size - 1; node > 0; node--) this.#refresh(node);
   }
 
-  /** The first place of a group whose fill is not before an instant; the group's end where there is none. */
+  /** The first place of a group whose fill is not before an instant; the group's end if there is none. */
   from(group: number, ts: bigint): number {
     let [low, high] = [this.starts[group]!, this.starts[group + 1]!];
     while (low < high) {
@@ -61,7 +61,7 @@ export class FillIndex {
     return low;
   }
 
-  /** The first free place from `from` on, before `to`, with a price in the range; -1 where there is none. */
+  /** The first free place from `from` on, before `to`, with a price in the range; -1 if there is none. */
   next(from: number, to: number, lowest: number, highest: number): number {
     if (from >= to) return -1;
     let [node, level] = [this.#size + from, 0];
@@ -83,7 +83,7 @@ export class FillIndex {
     return -1;
   }
 
-  /** The last free place before `before`, from `from` on, with a price in the range; -1 where there is none. */
+  /** The last free place before `before`, from `from` on, with a price in the range; -1 if there is none. */
   previous(before: number, from: number, lowest: number, highest: number): number {
     if (before <= from) return -1;
     let [node, level] = [this.#size + before - 1, 0];

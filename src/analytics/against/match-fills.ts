@@ -1,7 +1,7 @@
 import type { Exact } from "../instruments/instrument.ts";
 import { FillIndex, type MatchedColumns } from "./fill-index.ts";
 
-/** The match of each fill in the other run, by index; -1 where it has none. */
+/** The match of each fill in the other run, by index; -1 if it has none. */
 export interface Matches {
   readonly here: Int32Array;
   readonly there: Int32Array;
@@ -118,7 +118,7 @@ function compareAcross(one: MatchedColumns, a: number, other: MatchedColumns, b:
   return 0;
 }
 
-/** The place of the nearest free fill of the other run; -1 where none is within the limits. */
+/** The place of the nearest free fill of the other run; -1 if none is within the limits. */
 function nearestOf(sides: readonly [Side, Side], side: 0 | 1, place: number, limits: MatchLimits): number {
   const own = sides[side];
   const { index, columns } = sides[side === 0 ? 1 : 0];

@@ -21,7 +21,7 @@ export interface MoveColumns {
   readonly scale: number;
   readonly ts: BigInt64Array;
   readonly seq: BigUint64Array;
-  /** Index in the keys of the points; -1 where there are no points of its account, portfolio and currency. */
+  /** Index in the keys of the points; -1 if there are no points of its account, portfolio and currency. */
   readonly key: Int32Array;
   readonly amount: ExactValues;
   /** 1 for deposits and withdrawals, 0 for profit or loss. */

@@ -21,7 +21,7 @@ export class AccountSums {
   open = 0;
   openAtFill = 0;
   hasInverse = false;
-  // of the point before: the fills until then, -1 where there is none; what the positions were worth; and by how much
+  // of the point before: the fills until then, -1 if there is none; what the positions were worth; and by how much
   // position_value and unrealized were another amount
   fillsBefore = -1;
   valueBefore = 0n;

@@ -108,7 +108,7 @@ function isIn(column: string, values: readonly string[]): string {
   return values.length === 0 ? "false" : `${column} IN (${values.join(", ")})`;
 }
 
-/** The place of a bar's text among these, from 0; -1 where it is none of them. */
+/** The place of a bar's text among these, from 0; -1 if it is not among them. */
 async function codeSql(
   connection: DuckDBConnection,
   name: string,

@@ -37,7 +37,7 @@ export class BreakLog {
   }
   #largest = 0n;
 
-  /** A point of a series, off by an amount; 0 where it is not. */
+  /** A point of a series, off by an amount, or 0. */
   add(at: Place, amount: bigint, what: string): void {
     if (amount !== 0n) {
       this.breaks++;

@@ -156,7 +156,7 @@ interface Row {
   readonly table: "orders" | "fills";
   readonly ts: bigint;
   readonly seq: bigint;
-  /** A number for the venue's name of the order; 0 where it is not said. */
+  /** A number for the venue's name of the order; 0 if unknown. */
   readonly venueName: number;
 }
 

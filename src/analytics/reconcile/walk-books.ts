@@ -32,7 +32,7 @@ export interface Books {
   readonly equity: BreakLog;
   readonly kept: readonly Kept[];
   readonly bridge: Bridge;
-  /** Points at which an open position was marked to its last fill, for its bars begin later. */
+  /** Points at which an open position was marked to its last fill, because its bars begin later. */
   readonly markedAtFill: number;
   /** Fills and events after their account's last point, which no reported figure covers. */
   readonly after: number;
@@ -66,9 +66,9 @@ export interface BooksWalk {
   readonly moves: MoveColumns;
   readonly fills: FillColumns;
   readonly closes: BarCloses;
-  /** By position: index in the sources of the closes; -1 where it has no bars. */
+  /** By position: index in the sources of the closes; -1 if it has no bars. */
   readonly sources: readonly number[];
-  /** By position: index in the keys of the points; -1 where there are none of its account, portfolio and currency. */
+  /** By position: index in the keys of the points; -1 if there are none of its account, portfolio and currency. */
   readonly keys: readonly number[];
   /** By key: whether money can be computed from the rows. */
   readonly isKnown: readonly boolean[];

@@ -22,7 +22,7 @@ export async function macroRows(
     readonly rest?: string;
     /** Leaves out account, portfolio and currency, for figures of all series together. */
     readonly keyless?: boolean;
-    /** Adds those of all accounts in the base currency, where there are rates. */
+    /** Adds those of all accounts in the base currency, if there are rates. */
     readonly withTotal?: boolean;
   },
 ): Promise<readonly MacroRow[]> {

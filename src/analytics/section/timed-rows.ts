@@ -26,7 +26,7 @@ export interface TimedRow {
 }
 
 /**
- * The rows of a CSV file whose column `timestamp` is RFC 3339 (UTC where it has no offset) or UNIX nanoseconds. Throws
+ * The rows of a CSV file whose column `timestamp` is RFC 3339 (UTC without an offset) or UNIX nanoseconds. Throws
  * `invalid_argument` with file and line if a column is missing, or a time is not one that rows can have.
  */
 export async function* timedRows(

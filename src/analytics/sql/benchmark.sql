@@ -38,7 +38,7 @@ WHERE benchmark IS NULL AND isfinite(p.price) AND p.price > 0;
 --
 -- benchmark_ret  what the benchmark returned over the same period, between the last prices at both ends, as a price
 --                counts from its instant; NULL at the base point, without such prices, and of periods that begin at or
---                behind the last price
+--                after the last price
 -- basis          at the base point what there is once of its series, a list of one; NULL at all others:
 --   n, from_ts, to_ts, years, final_wealth  number of returns, and the ends of the series
 --   P               periods of a year: `periods` is a number or 'data', which divides the returns by the years between

@@ -225,7 +225,7 @@ breaks AS (
   FROM ordered o
   WHERE o.is_base OR o.flow <> 0
 ),
--- from each flow on, equity is compared with its value behind it; factor is what one unit had become by then, exactly 1
+-- from each flow on, equity is compared with its value after it; factor is what one unit had become by then, exactly 1
 -- without a flow
 stretches AS (
   SELECT b.series, row_number() OVER w AS nth, b.value AS since,

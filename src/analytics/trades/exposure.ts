@@ -97,7 +97,7 @@ class HeldPosition {
   }
 }
 
-/** The first place from `start` on in a rising column that is above a value; its length where none is. */
+/** The first place from `start` on in a rising column that is above a value; its length if none is. */
 function firstAfter(column: BigInt64Array, value: bigint, start: number): number {
   // as 64 bits, like the column's values, so that no BigInts are made of them
   const limit = BigInt.asIntN(64, value);

@@ -12,7 +12,7 @@ export function identityMap({ columns }: Pick<Table, "columns">): RowMap {
   };
 }
 
-/** Whether the map leaves rows unchanged: each column is the field of its own name. */
+/** Whether the map leaves rows unchanged: each column is the field of the same name. */
 export function isIdentityMap(map: RowMap): boolean {
   const isItself = ([name, source]: [string, ColumnSource]) =>
     source.kind === "field" &&

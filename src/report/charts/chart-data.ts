@@ -77,7 +77,7 @@ export interface RollingData extends Noted {
 
 export interface RollingRun extends OfRun {
   readonly times: Float64Array;
-  /** NaN where there is none. */
+  /** NaN if there is none. */
   readonly sharpe: Float64Array;
   /** A ratio per year. */
   readonly volatility: Float64Array;

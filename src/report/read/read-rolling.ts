@@ -3,7 +3,7 @@ import type { MeasuredRun } from "../../analytics/section/section.ts";
 import { columns, milliseconds, type SeriesKey } from "./read-curves.ts";
 import { ReducedLines } from "./reduced-lines.ts";
 
-/** Sharpe ratio and volatility of rolling windows, reduced to what a screen can show; NaN where there is none. */
+/** Sharpe ratio and volatility of rolling windows, reduced to what a screen can show; NaN if there is none. */
 export interface RollingRead extends SeriesKey {
   readonly times: Float64Array;
   readonly sharpe: Float64Array;
