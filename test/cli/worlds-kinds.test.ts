@@ -30,6 +30,7 @@ describe("three nights of a gateway", () => {
 // worlds of the trials in which a table was proven without rows that the command had been told of
 test.each([
   ["replicas-random", 9, 681],
+  ["replicas-random", 8, 237],
   ["caps", 9, 65],
 ] as const)("world %s, seed %s, path %s", async (kind, seed, path) => {
   const nights = await runKind(kindPlanAt(kind, seed, path));

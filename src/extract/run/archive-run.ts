@@ -266,7 +266,11 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
   if (toMend.length > 0)
     job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetching or rebuilding`);
   const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
-  const outlook = await lookAhead(facts, run, committed, settledBefore(), seen, { signal, fetching });
+  const onBounded = () => {
+    evidence.countsWindows = true;
+  };
+  const ends = { signal, fetching, onBounded };
+  const outlook = await lookAhead(facts, run, committed, settledBefore(), seen, ends);
   // the source answers this job as it should
   job.among?.openLanes();
   const { until, isUnmarked } = outlook;
@@ -282,7 +286,6 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     exactTypes,
   };
   await using journal = await RunJournal.open(held, step);
-  evidence.countsWindows ||= outlook.areCountsBounded;
   for (const { name } of settings.acceptShrink ? [] : open) {
     evidence.of(name).resume(committed?.tables[name]?.attempt.seen ?? []);
     evidence.of(name).resume(journal.held.of(name).evidence);

@@ -38,14 +38,25 @@ export interface RunHorizon {
 /** The source of facts, perhaps watched. */
 type Facts = Pick<HistorySource, "facts">;
 
-/** Asks the source what it holds of a run. Rows before `settled` no longer arrive late. */
+/**
+ * Asks the source what it holds of a run. Rows before `settled` no longer arrive late. `onBounded` is called if facts keep
+ * to time bounds, before any that rely on it are asked for.
+ */
 export async function lookAhead(
   source: Facts,
   run: RunDescription,
   committed: Manifest | null,
   settled: Nanoseconds,
   seen: SeenSource,
-  { signal, fetching }: { readonly signal: AbortSignal; readonly fetching: AbortSignal },
+  {
+    signal,
+    fetching,
+    onBounded,
+  }: {
+    readonly signal: AbortSignal;
+    readonly fetching: AbortSignal;
+    readonly onBounded?: () => void;
+  },
 ): Promise<RunHorizon> {
   const whole = await source.facts(run, {}, fetching);
   let counts: WindowCounts = "unknown";
@@ -55,6 +66,7 @@ export async function lookAhead(
       counts = await windowCounts(source, run, whole, fetching);
       return counts === "kept";
     }));
+  if (bounded) onBounded?.();
   const until = run.final ? undefined : horizonOf(whole, settled, committed);
   const factsNow = async (ends: AbortSignal = signal) => {
     if (until === undefined) return await source.facts(run, {}, ends);
