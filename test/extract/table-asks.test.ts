@@ -56,6 +56,24 @@ it("a probe without a limit tells of the rows that came with the first one, thou
   expect(came).toEqual([{ from: 7n, to: 9n, rows: 2, firstKey: "7", lastKey: "8" }]);
 });
 
+// alone finds: a command with one answer at a time waits for ever to ask why a row lies outside its bounds
+it("a probe asks why a row lies outside once its answer is closed", async () => {
+  const { asks } = asksOf([]);
+  let open = 0;
+  const opened: number[] = [];
+  asks.source.rows = async function* () {
+    opened.push(++open);
+    try {
+      yield Buffer.from('{"seq":"1","ts_event":"12"}\n');
+    } finally {
+      open--;
+    }
+  };
+  await expect(probe(asks, within)).rejects.toMatchObject({ code: "history_identity_conflict" });
+  expect(opened.length).toBeGreaterThan(1);
+  expect(new Set(opened)).toEqual(new Set([1]));
+});
+
 it("a probe stops at a line that is longer than lines are", async () => {
   const { asks, taken } = asksOf(times(40, Buffer.alloc(mebibyte, "x")));
   await expect(probe(asks, within)).rejects.toMatchObject({

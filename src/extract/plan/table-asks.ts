@@ -75,6 +75,7 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
       const came: Buffer[] = [];
       let bytes = 0;
       let found: ProbedRow | undefined;
+      let outside: OutsideBounds | undefined;
       try {
         for await (const line of linesIn(source.rows({ ...request, limit }))) {
           if (found === undefined) {
@@ -88,9 +89,11 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
               if (route.order === "none") continue;
               return undefined;
             }
-            if (ts !== undefined && (ts < from || ts >= to))
-              throw notAsAsked(window, text, await whyOutside(asks, new OutsideBounds(ts, window)));
             found = { ts, line: text };
+            if (ts !== undefined && (ts < from || ts >= to)) {
+              outside = new OutsideBounds(ts, window);
+              break;
+            }
           }
           came.push(line, lineEnd);
           bytes += line.byteLength;
@@ -101,6 +104,8 @@ async function probeAsAsked(asks: TableAsks, window: Window): Promise<ProbedRow 
         // the first row answers the question; the others are only evidence
         if (found === undefined) throw error;
       }
+      // asked once the answer is closed: while it is open, no other may get a turn
+      if (outside !== undefined) throw notAsAsked(window, found!.line, await whyOutside(asks, outside));
       const all = (await rowsOf(Buffer.concat(came), mostAnswerLines, route.numbers)) ?? [];
       const isWithin = (row: GroupRow | undefined) =>
         row !== undefined && row.ts_event >= from && row.ts_event < to;
