@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { wrapLines } from "../../src/cli/output/wrap-lines.ts";
 import { type Capture, capture, masked } from "../fixtures/command/capture.ts";
 import { run, start } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";
@@ -89,10 +90,11 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
     "  ------  ----------  ----  -------  -------",
     `  fills   ${colour("INCOMPLETE")}   209      212  none`,
     `  orders  ${colour("COMPLETE  ")}   451      451  counted`,
-    ...wrappedAt(
-      columns,
+    wrapLines(
       "  fills: 3 rows missing in [2022-01-01T00:12:00.083965832Z, 2022-01-01T04:59:00.057784948Z): got 209 of 212; nothing proven is shown",
+      columns,
     ),
+    // which stays one line to copy
     ...wrappedAt(
       columns,
       "  hint for fills: Run the same command again; if it happens again, ask the gateway's operator which is right.",
