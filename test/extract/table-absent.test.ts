@@ -25,6 +25,21 @@ describe("a table that the gateway says it does not keep", () => {
     });
   });
 
+  // alone finds: a refusal that passes makes a table of a finished run ABSENT for good
+  it("is not ABSENT where its route refuses once, and is whole the night after", async () => {
+    await using tables = await TableWorld.create();
+    let refused = 0;
+    const source = new ArraySource(run, world({ fills: hours(3), orders: [1, 2] }), {
+      literal: true,
+      refuses: ({ table }) => (table === "fills" && refused++ === 0 ? unavailable() : undefined),
+    });
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills).toMatchObject({ proven: null, attempt: { outcome: "INCOMPLETE" } });
+    const again = await tables.archiveRun(source);
+    expect(again.manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", source.tables.get("fills")!);
+  });
+
   it("is INCOMPLETE where the facts count rows of it, and made good once the gateway gives them", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: [1, 2], orders: [1, 2] }), {

@@ -282,9 +282,8 @@ export class TableArchiver {
     }
     await letGoSegments(this.table, this.#context, plan.drop);
     if (plan.kind === "absent") {
-      // a full scan has asked the route itself
-      if (facts !== null && !this.#isSaidNone && !isAbsentStill(this.#former, this.#context.run))
-        await this.#requireUnavailable();
+      if (!this.#isSaidNone && !isAbsentStill(this.#former, this.#context.run))
+        await this.#requireUnavailable(facts);
       this.absent = true;
       return;
     }
@@ -1530,16 +1529,25 @@ export class TableArchiver {
     return [`${rows} that came before were never proven: --allow-incomplete shows them`];
   }
 
-  /** Facts that leave a table out prove nothing unless the table's own route says the same. */
-  async #requireUnavailable(): Promise<void> {
-    if (await isRefusedByRoute(asksOf(this.table, this.#context), this.#context.until)) return;
-    throw new RunvaultError(
-      "unverified",
-      "the gateway's storage facts leave the table out, but its own route does not say that there is none",
-      {
-        hint: "Tell the gateway's operator: the route of a table that a run does not have must answer 409 history_unavailable.",
-      },
-    );
+  /**
+   * Facts that leave a table out prove nothing unless the table's own route says the same. Without facts, where a full scan
+   * has asked it once, it has to say so on new connections too: a node that starts up refuses what it has not loaded.
+   */
+  async #requireUnavailable(facts: StorageFacts | null): Promise<void> {
+    const { work, until } = this.#context;
+    for (let look = 0; look < (facts === null ? looksAtAbsent : 1); look++) {
+      if (facts === null) work.source.reconnect?.();
+      if (await isRefusedByRoute(asksOf(this.table, this.#context), until)) continue;
+      throw new RunvaultError(
+        "unverified",
+        facts === null
+          ? "the table's route said that there is no such table, and did not when asked again"
+          : "the gateway's storage facts leave the table out, but its own route does not say that there is none",
+        {
+          hint: "Tell the gateway's operator: the route of a table that a run does not have must answer 409 history_unavailable.",
+        },
+      );
+    }
   }
 
   /** Splits a segment where the gateway's rows now begin. */
@@ -1831,6 +1839,9 @@ const mostRemembered = 1_000;
 
 /** How often the gateway's rows may begin later while they are compared with the proven ones. */
 export const mostBeginnings = 5;
+
+/** How often the route of an absent table is asked again, each time on a new connection. */
+const looksAtAbsent = 2;
 
 /** Looks that must agree before evidence of an earlier job is dropped. */
 const looksAtOlder = 8;

@@ -142,6 +142,8 @@ export const statusHints: Partial<Record<ErrorCode, string>> = {
     "The gateway refuses answers or requests of that size; with --transport rpc rows come in small pages.",
   misdirected:
     "The gateway does not answer to the host name in its address: use its IP address, or have its operator allow the name.",
+  rate_limited:
+    "The gateway limits requests: set --max-rps below its limit, or run the same command again later.",
   permission_denied:
     "The token is valid but lacks permission: ask the gateway's operator for it, or set another with --token-file or RUNVAULT_TOKEN_FILE.",
   history_identity_conflict:

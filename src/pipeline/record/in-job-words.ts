@@ -5,6 +5,7 @@ export function inJobWords(hint: string): string {
   return hint
     .replaceAll("--gateway or RUNVAULT_GATEWAY", "`gateway.url` in the job file")
     .replaceAll("--token-file or RUNVAULT_TOKEN_FILE", "`gateway.token` in the job file")
+    .replaceAll("--max-rps", "`gateway.budget.rps`")
     .replaceAll("--token-header", "`gateway.token_header`")
     .replaceAll("--archive or RUNVAULT_ARCHIVE", "`archive` in the job file")
     .replaceAll("--transport rest", "`gateway.transport: rest`")
