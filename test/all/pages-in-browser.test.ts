@@ -99,7 +99,7 @@ describe.skipIf(!requires("chromium"))("the page in a browser", () => {
   test("of runs that have nothing in common names those that a chart has nothing of", async () => {
     const html = await readFile(page("odd"), "utf8");
     const text = textOf(html);
-    expect(text).toContain("No data of [2]");
+    expect(text).toContain("No data for [2]");
     expect(text.match(/\b(?:NaN|undefined|Infinity)\b/g) ?? []).toEqual([]);
   });
 

@@ -74,7 +74,7 @@ const cases = [
 
 test.each(cases)("$protocol: pages that are $ends give $code, or come on the next attempt", async (one) => {
   const { protocol, ends, code } = one;
-  const limits = { headersTimeoutMs: 150, bodyIdleTimeoutMs: 150 };
+  const limits = { headersTimeoutMs: 600, bodyIdleTimeoutMs: 600 };
   const [server, file] = protocol === "gRPC" ? [Corvid, corvidProfile] : [CorvidHttp, connectProfile];
   await using always = await server.open({ ends });
   const failed = await factorsOf(always.url, limits, file);
