@@ -26,7 +26,9 @@ export function notedTable(
     const cells = lines.map((line) => line.slice(0, count));
     const table = indented(alignedTable(columns.slice(0, count), cells, right.slice(0, count), paint));
     const fits = most === null || count === fewestColumns || table.split("\n")[1]!.length <= most;
-    return fits ? table : tableOf(count - 1);
+    if (!fits) return tableOf(count - 1);
+    const isWhole = count === columns.length;
+    return isWhole ? table : `${table}  ${count} of ${columns.length} columns are shown; --json shows all\n`;
   };
   const notes = noted.map((line) => `  ${visible(`${line[0]}: ${line.at(-1)}`)}\n`);
   return [tableOf(columns.length), ...notes].join("");

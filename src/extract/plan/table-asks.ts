@@ -40,7 +40,7 @@ export function isRefusal(error: unknown): boolean {
   return error.status === 400 || error.code === "invalid_argument" || error.code === "limit_exceeded";
 }
 
-/** A gateway that refuses a day at once refuses anything. */
+/** A gateway that refuses a window shorter than a day refuses any. */
 export const shortestRefusedNs = 86_400_000_000_000n;
 
 /** The first row of a window; `ts` is undefined for a line without a time. */
