@@ -21,8 +21,11 @@ export interface Looks {
 /** How often a window is requested again before it counts as lacking rows. */
 const mostLooks = 5;
 
-/** How many totals are requested before a table is first proven: another node may count more. */
-const looksAhead = 3;
+/**
+ * How many totals are requested before rows are proven: another node may count more. If two of three nodes lack rows, three
+ * would miss the third in one of five cases.
+ */
+const looksAhead = 5;
 
 /**
  * Requests again, each time on new connections, what is less here than the gateway reported or sent: a node that lags
@@ -30,7 +33,7 @@ const looksAhead = 3;
  */
 export async function lookAgain(looks: Looks, latest: StorageFacts | null): Promise<StorageFacts | null> {
   const { source, evidence, jobs, together, factsNow, settle, onNote } = looks;
-  if (latest !== null && jobs.some((table) => table.isFirst)) {
+  if (latest !== null && jobs.some((table) => table.mayProve)) {
     for (let look = 0; look < looksAhead; look++) {
       source.reconnect?.();
       await factsNow();

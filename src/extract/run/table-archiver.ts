@@ -302,9 +302,9 @@ export class TableArchiver {
     return new Map([...facts, [this.table.name, merged]]);
   }
 
-  /** True if no attempt has proven anything of the table yet, and this one may, if only that it is absent. */
-  get isFirst(): boolean {
-    return (this.#isJudged || this.absent) && this.#former?.proven == null;
+  /** True if this attempt may prove rows, or for the first time that the table is absent. */
+  get mayProve(): boolean {
+    return this.#isJudged || (this.absent && this.#former?.proven == null);
   }
 
   /** What falls short here of what was reported or sent; nothing for a table that failed or is kept as it is. */
@@ -791,9 +791,9 @@ export class TableArchiver {
     const isBeyond = (time: Nanoseconds) =>
       time > first && proven.every((before) => before === null || time > BigInt(before));
     // what is less here than the evidence says is left for a later job, with everything after it
-    const lacks = others === undefined ? (await this.lacking()).map(({ seen }) => BigInt(seen.from)) : [];
-    const ahead = lacks.filter(isBeyond);
-    if (ahead.length > 0 && ahead.length === lacks.length) {
+    const lacks = (await this.lacking()).map(({ seen }) => seen);
+    const ahead = lacks.map(({ from }) => BigInt(from)).filter(isBeyond);
+    if (others === undefined && ahead.length > 0 && ahead.length === lacks.length) {
       this.#agreedUntil = ahead.reduce((a, b) => (a < b ? a : b));
       return this.#agreedUntil;
     }
@@ -809,9 +809,27 @@ export class TableArchiver {
     // the missing rows may be anywhere in it
     const agreed =
       times.length < differing.rows ? differing.from : await agreedUntil(differing, times, countRows);
-    if (!isBeyond(agreed)) return undefined;
+    if (!isBeyond(agreed) || !(await this.#areAllLater(lacks, agreed))) return undefined;
     this.#agreedUntil = agreed;
     return agreed;
+  }
+
+  /**
+   * Whether all that is less here than the evidence says can be later than this, by the number of rows that the gateway
+   * counts from there on. If not, the counts that agree may come from another node, which lacks the same rows.
+   */
+  async #areAllLater(lacks: readonly Evidence[], agreed: Nanoseconds): Promise<boolean> {
+    const { until } = this.#context;
+    const here = this.#here.now((segment) => this.#isApart(segment));
+    for (const seen of lacks) {
+      const { from, to } = windowOf(seen);
+      if (from >= agreed || (until !== undefined && to > until)) continue;
+      if (seen.by === "brought" || this.#countRows === undefined) return false;
+      const before = await here.within({ from, to: agreed }, false);
+      const later = to > agreed ? await this.#countRows(agreed, to) : 0;
+      if (before.rows + later < seen.rows) return false;
+    }
+    return true;
   }
 
   /** The ts_event of each row of a window, except rows set aside and lines that have none. */
@@ -843,15 +861,15 @@ export class TableArchiver {
   }
 
   /**
-   * Without counts, the passes may disagree about what an earlier job archived: its windows are requested once more, and
-   * those that changed are planned. Throws `shrunk` if a proven one lost rows.
+   * Without counts, the passes may disagree about rows that changed since they were fetched, by an earlier job or between
+   * two slices of this one: the windows are requested once more, and those that changed are planned. Throws `shrunk` if a
+   * proven one lost rows.
    */
   async #mendWindows(): Promise<boolean> {
     if ((await this.#disagreementByRows()) === null || this.#compared) return false;
-    if (this.#formerFiles.size === 0) return false;
     const isOther = await this.#byFacts(null, async (_, isAgain) => {
       if (isAgain) await this.plan(null);
-      return (await this.#compare()) || isAgain;
+      return (await this.#compare(this.#formerFiles.size === 0)) || isAgain;
     });
     if (!isOther) return false;
     await this.plan(null);
