@@ -215,13 +215,22 @@ async function profileSettings(
   };
 }
 
-/** The retry policy of a command. Retries are logged. */
-export function retryPolicyFor({ retries }: Pick<GatewayValues, "retries">, session: Session): RetryPolicy {
+/**
+ * The retry policy of a command. Retries are logged; those of a gateway that is down only at `info` where the command
+ * reports outages itself.
+ */
+export function retryPolicyFor(
+  { retries }: Pick<GatewayValues, "retries">,
+  session: Session,
+  { reportsOutages = false } = {},
+): RetryPolicy {
   return retryPolicy({
     retries,
     onRetry: ({ attempt, delayMs, error: { code, status, place, message } }) => {
       // long waits, and failures that cost rows already received, are logged by default
-      const level = delayMs >= 1_000 || code === "timeout" || code === "stream_cut" ? "warn" : "info";
+      const isLong = delayMs >= 1_000 && (!reportsOutages || status === 429);
+      const isCostly = code === "stream_cut" || (code === "timeout" && !reportsOutages);
+      const level = isLong || isCostly ? "warn" : "info";
       session.log[level](
         { attempt, delayMs, code, status, ...place, why: message },
         "waiting before the next attempt",

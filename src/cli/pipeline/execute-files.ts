@@ -130,7 +130,7 @@ function meansOf({ job }: JobFile, values: Values, progress: Progress, session: 
     tool: `runvault ${version()}`,
     step: killStep(terminal.env),
     watcher: watcherOf(progress, session),
-    retry: retryPolicyFor(job.gateway.budget, session),
+    retry: retryPolicyFor(job.gateway.budget, session, { reportsOutages: true }),
     log,
     note: (text) => session.note(text),
     warn: (file, text) => log.warn({ file }, text),
