@@ -87,6 +87,7 @@ function after(
       notes: standing.note === null ? [] : [standing.note],
       holding: attempt.holding,
       ...(attempt.came === undefined ? {} : { came: attempt.came }),
+      ...(attempt.seen === undefined ? {} : { seen: attempt.seen }),
     },
   };
   return { state: tableState(next), grain, ...next };

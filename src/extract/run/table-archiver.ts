@@ -107,6 +107,8 @@ export class TableArchiver {
   #agreedUntil: Nanoseconds | undefined;
   /** Where the gateway's rows begin, if earlier ones are gone there. */
   #gatewayFrom: Nanoseconds | undefined;
+  /** Where rows were that this command was told of or sent, and that retention has taken since. */
+  #retained: Window | undefined;
   /** Where the gateway's rows began by the facts of the last plan. */
   #plannedFirst: Nanoseconds | undefined;
   /** Rows kept beside the proven ones, because they were never proven. */
@@ -287,7 +289,7 @@ export class TableArchiver {
       this.absent = true;
       return;
     }
-    this.#gatewayFrom = plan.gatewayFrom;
+    this.#gatewayFrom = plan.gatewayFrom ?? this.#retained?.to;
     if (this.#isToCompare && !this.#compared && (await this.#compare())) return await this.plan(facts);
     this.#plan = plan;
     this.rowsToFetch = plan.rows;
@@ -374,8 +376,23 @@ export class TableArchiver {
     if (begin === undefined || earlier.length === 0 || this.#record.movesBack || !this.#route.bounds.from)
       return;
     const from = earlier.map(({ seen }) => BigInt(seen.first ?? seen.from)).reduce((a, b) => (a < b ? a : b));
-    if (await this.#isNoneIn({ from, to: begin }))
-      this.#record.letGo((seen) => BigInt(seen.first ?? seen.from) < begin);
+    if (!(await this.#isNoneIn({ from, to: begin }))) return;
+    // what was proven stays, and what an earlier job saw is named as its own
+    const proven = this.#former?.proven?.certificate;
+    if (proven == null && earlier.some(({ seen }) => !seen.isOlder)) {
+      this.#retained = { from, to: begin };
+      this.#gatewayFrom ??= begin;
+    }
+    const isEarlier = (seen: Evidence) => BigInt(seen.first ?? seen.from) < begin;
+    const cut = this.#record.items.filter((seen) => isEarlier(seen) && BigInt(seen.to) > begin);
+    this.#record.letGo(isEarlier);
+    // the windows that the new beginning cuts: their last row is still there, and their rest is counted anew
+    for (const { firstKey: _, ...seen } of cut) {
+      if (seen.last === null || BigInt(seen.last) < begin) continue;
+      this.#record.learn({ ...seen, from: begin.toString(), rows: 1, first: null, hash: null });
+    }
+    const ends = new Set(cut.filter(({ by }) => by === "told").map(({ to }) => BigInt(to)));
+    for (const to of ends) await this.#countRows?.(begin, to);
   }
 
   /** True if six requests for a window, on new connections, bring nothing. */
@@ -437,7 +454,7 @@ export class TableArchiver {
   /** How the rows here fall short of what was seen; null if they do not. */
   async #shortfall(facts: StorageFacts | null): Promise<RunvaultError | null> {
     const lacks = await this.lacking();
-    if (lacks.length === 0) return null;
+    if (lacks.length === 0 || this.#context.acceptShrink) return null;
     const { held } = this.#context.journal;
     const { seen, here } = lacks.reduce((a, b) =>
       b.seen.rows - b.here.rows > a.seen.rows - a.here.rows ? b : a,
@@ -1445,7 +1462,7 @@ export class TableArchiver {
     const told = isTold ? (proven.certificate!.gatewayFrom ?? null) : null;
     const isNew = (ts: Nanoseconds) => ts < to && (told === null || ts >= BigInt(told));
     const since = this.#sinceHorizon(to);
-    const starts = since === undefined ? [] : [since.from];
+    const starts = [since, this.#retained].flatMap((window) => (window === undefined ? [] : [window.from]));
     if (attempt?.came?.first != null) starts.push(BigInt(attempt.came.first));
     // proven segments in whose place the gateway had other rows since
     const former = latestView(this.#former)?.segments.filter(({ doubted }) => doubted === undefined) ?? [];
