@@ -7,6 +7,8 @@ export type ConversionChange = "planned" | "asked" | "done";
 export interface RunWatcher {
   /** Work on a run begins, the `number`-th of `of`, which is alone unless others are under way beside it. */
   readonly run?: (run: RunRef, number: number, of: number, isAlone?: boolean) => void;
+  /** Work on a run has ended, however it went. */
+  readonly ended?: () => void;
   /** Rows of this run that will pass in all, as far as is known. */
   readonly expect?: (rows: number) => void;
   /** Rows as they pass. */

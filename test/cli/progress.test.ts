@@ -35,7 +35,7 @@ describe("a line of progress", () => {
     expect(progressLine(course)).toBe(
       "alpha-1/2022-01-01-001: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left",
     );
-    expect(progressLine({ ...course, part: { number: 37, of: 400 }, leftMs: 7_260_000 })).toBe(
+    expect(progressLine({ ...course, part: { number: 37, of: 400, isAlone: true }, leftMs: 7_260_000 })).toBe(
       "run 37 of 400 alpha-1/2022-01-01-001: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 2 h 1 min left",
     );
     const last = { what: "a/b", rows: 1, total: 1, bytes: 900, perSecond: 1.6, leftMs: null };
@@ -70,7 +70,7 @@ describe("a line of progress", () => {
 });
 
 describe("a bar", () => {
-  const many = { ...course, part: { number: 37, of: 400 }, leftMs: 7_260_000 };
+  const many = { ...course, part: { number: 37, of: 400, isAlone: true }, leftMs: 7_260_000 };
 
   it("fits its terminal: the name is cut, then the bar; rate and time left stay", () => {
     expect(barLine(many, 140)).toBe(
@@ -112,7 +112,9 @@ describe("a bar", () => {
   it("shows runs that are done, and the share of the one at hand", () => {
     const half = { rows: 5, total: 10 };
     expect(barLine({ ...course, ...half }, 200)).toMatch(/^█{10}░{10} /);
-    expect(barLine({ ...course, ...half, part: { number: 4, of: 4 } }, 200)).toMatch(/^█{17}░{3} /);
+    expect(barLine({ ...course, ...half, part: { number: 4, of: 4, isAlone: true } }, 200)).toMatch(
+      /^█{17}░{3} /,
+    );
     expect(barLine({ ...course, total: null }, 200)).toMatch(/^alpha-1/);
   });
 
@@ -163,6 +165,25 @@ describe("progress of a job of many runs", () => {
     for (const _ of "123") progress.conversion("done");
     pass(1_000);
     expect(told.at(-1)).toMatch(/, finishing$/);
+  });
+
+  it("counts runs beside each other once they have ended, and conversions as soon as no more rows come", () => {
+    const { progress, told, pass } = lines();
+    for (const run of [1, 2, 3, 4]) progress.run(`a/${run}`, run, 4, false);
+    progress.add(4_000, 4_000);
+    for (const _ of "12") progress.conversion("asked");
+    progress.conversion("done");
+    pass(1_000);
+    progress.ended();
+    pass(1_000);
+    for (const _ of "123") progress.ended();
+    progress.conversion("done");
+    pass(1_000);
+    expect(told).toEqual([
+      "0 of 4 runs: 4,000 rows, 4.0 kB, 4,000 rows/s",
+      "1 of 4 runs: 4,000 rows, 4.0 kB, 2,000 rows/s, converting 2 of 2, 2 s left",
+      "4 of 4 runs: 4,000 rows, 4.0 kB, 1,333 rows/s",
+    ]);
   });
 
   it("goes by one clock over runs that are each too short for a line", () => {

@@ -37,6 +37,7 @@ async function rebuilt(): Promise<string[]> {
       parts[change] += 1;
     },
     on: () => {},
+    ended: () => {},
     run: (what, number, of) => void told.push(`${what}, ${number} of ${of}`),
     [Symbol.dispose]: () => void told.push("shown no more"),
   };

@@ -138,6 +138,7 @@ function reportOf(run: ArchivedRun, job: Pick<ArchiveRunsJob, "tables">, session
 export function watcherOf(progress: Progress, session: Session): RunWatcher {
   return {
     run: (run, number, of, isAlone) => progress.run(formatRun(run), number, of, isAlone),
+    ended: () => progress.ended(),
     expect: (rows) => progress.expect(rows),
     rows: (rows, bytes) => progress.add(rows, bytes),
     conversion: (change) => progress.conversion(change),

@@ -8,8 +8,11 @@ import { columnsOf, cutMiddle } from "./fit-line.ts";
 export interface Course {
   /** The work at hand. */
   readonly what: string;
-  /** The number of this run among all; null for a job that does not go run by run. */
-  readonly part: { readonly number: number; readonly of: number } | null;
+  /**
+   * The number of this run among all; unless it is alone, one more than have ended. Null for a job that does not go run
+   * by run.
+   */
+  readonly part: { readonly number: number; readonly of: number; readonly isAlone: boolean } | null;
   /** Its rows and bytes so far. */
   readonly rows: number;
   readonly bytes: number;
@@ -23,7 +26,10 @@ export interface Course {
   readonly converting: { readonly number: number; readonly of: number } | null;
 }
 
-/** `run 3 of 40 alpha-1/2022-01-01: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left`. */
+/**
+ * `run 3 of 40 alpha-1/2022-01-01: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left`; with runs beside each
+ * other `3 of 40 runs: 120,000 rows, …`.
+ */
 export function progressLine(course: Course): string {
   return joined(course, course.what, "all");
 }
@@ -81,6 +87,11 @@ function joined(course: Course, name: string, which: Facts): string {
         ? ["finishing"]
         : []),
   ];
-  const head = part === null ? name : `run ${grouped(part.number)} of ${grouped(part.of)} ${name}`.trimEnd();
+  const head =
+    part === null
+      ? name
+      : part.isAlone
+        ? `run ${grouped(part.number)} of ${grouped(part.of)} ${name}`.trimEnd()
+        : `${grouped(part.number - 1)} of ${grouped(part.of)} runs`;
   return [head, facts.join(", ")].filter((text) => text !== "").join(": ");
 }

@@ -17,10 +17,12 @@ export interface Progress extends Disposable {
   /** What is being worked on now. */
   on(what: string): void;
   /**
-   * Starts run `number` of `of`: counts rows again, unless other runs are in progress beside it, and estimates the time
-   * left for all.
+   * Starts run `number` of `of`: counts rows again and estimates the time left for all. If other runs are in progress
+   * beside it, rows are those of all runs, and the runs that have ended are counted.
    */
   run(what: string, number: number, of: number, isAlone?: boolean): void;
+  /** A run has ended. */
+  ended(): void;
 }
 
 export interface ProgressOptions {
@@ -102,6 +104,7 @@ function progressOf(state: State, stop: () => void): Progress {
     conversion: (change) => state.conversion(change),
     on: (what) => state.on(what),
     run: (what, number, of, isAlone) => state.run(what, number, of, isAlone),
+    ended: () => state.ended(),
     [Symbol.dispose]: stop,
   };
 }
@@ -115,10 +118,15 @@ class State {
   #bytes = 0;
   #total: number | null = null;
   readonly #conversions = { planned: 0, asked: 0, done: 0 };
-  #part: Course["part"] = null;
-  /** When the first run and the current one began. */
+  /** `number`: of the current run; with runs beside each other, one more than have ended. */
+  #part: { readonly number: number; readonly of: number } | null = null;
+  #isAlone = true;
+  #ended = 0;
+  /** When the first run began, and the current one; with runs beside each other, when the last one ended. */
   #firstMs = 0;
   #beganMs = 0;
+  /** When the last rows came. */
+  #rowsMs = 0;
   /** Rows of all runs. */
   #allRows = 0;
 
@@ -135,6 +143,7 @@ class State {
     this.#rows += rows;
     this.#bytes += bytes;
     this.#allRows += rows;
+    if (rows > 0) this.#rowsMs = this.#nowMs();
   }
 
   conversion(change: "planned" | "asked" | "done"): void {
@@ -146,32 +155,43 @@ class State {
   }
 
   run(what: string, number: number, of: number, isAlone = true): void {
+    this.#isAlone = isAlone;
+    if (this.#part === null) this.#firstMs = this.#beganMs = this.#nowMs();
+    if (!isAlone) {
+      this.#part = { number: this.#ended + 1, of };
+      return;
+    }
     this.on(what);
     this.#beganMs = this.#nowMs();
-    if (this.#part === null) this.#firstMs = this.#beganMs;
     this.#part = { number, of };
-    if (!isAlone) return;
     this.#rows = 0;
     this.#bytes = 0;
     this.#total = null;
     Object.assign(this.#conversions, { planned: 0, asked: 0, done: 0 });
   }
 
+  ended(): void {
+    this.#ended += 1;
+    if (this.#isAlone || this.#part === null) return;
+    this.#beganMs = this.#nowMs();
+    this.#part = { number: this.#ended + 1, of: this.#part.of };
+  }
+
   course(): Course {
     const perSecond = this.#rate.perSecond(this.#allRows);
     // more than expected: the count was wrong, or rows come again
     const total = this.#total !== null && this.#rows > this.#total ? null : this.#total;
-    const part = this.#part !== null && this.#part.of > 1 ? this.#part : null;
+    const part = this.#part !== null && this.#part.of > 1 ? { ...this.#part, isAlone: this.#isAlone } : null;
     const counts = { rows: this.#rows, bytes: this.#bytes, total };
     const leftMs = this.#leftMs(total, perSecond);
-    return { what: this.#what, part, ...counts, perSecond, leftMs, converting: this.#converting(perSecond) };
+    return { what: this.#what, part, ...counts, perSecond, leftMs, converting: this.#converting() };
   }
 
   /** Where rows are fetched, only once no more come: until then, they say how far the run is. */
-  #converting(perSecond: number | null): Course["converting"] {
+  #converting(): Course["converting"] {
     const { planned, asked, done } = this.#conversions;
     if (done < planned) return { number: done + 1, of: planned };
-    const isFetched = this.#rows === this.#total || (perSecond !== null && perSecond < 0.5);
+    const isFetched = this.#rows === this.#total || this.#nowMs() - this.#rowsMs > longestPauseMs;
     return isFetched && done < asked ? { number: done + 1, of: asked } : null;
   }
 
@@ -190,6 +210,9 @@ class State {
     return leftMs < 500 ? null : leftMs;
   }
 }
+
+/** After this time without rows, conversions are what takes the time. */
+const longestPauseMs = 1_000;
 
 /** Rows a second over the last ten seconds or so, so that the estimate follows the gateway's current speed. */
 class Rate {

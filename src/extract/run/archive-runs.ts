@@ -122,6 +122,7 @@ export async function* archiveRuns(
       job.watcher.run?.(run, index + 1, runs.length, isAlone);
       const archived = await archiveOne(run, { order: index, ...flight }, job, shared);
       if (archived.run.error?.scope === "job") isEnded = true;
+      job.watcher.ended?.();
       return archived;
     },
     () => !isEnded && !budget.signal.aborted && job.windDown?.aborted !== true,

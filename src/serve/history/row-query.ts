@@ -25,9 +25,9 @@ export function checkedQuery(query: RawQuery, names: readonly string[]): Record<
   const checked: Record<string, string> = {};
   for (const [name, value] of Object.entries(query)) {
     if (!names.includes(name)) {
-      throw new RunvaultError("invalid_argument", `unknown parameter ${JSON.stringify(name)}`, {
-        hint: `The parameters are ${names.join(", ")}.`,
-      });
+      // in the message, because errors of history routes have no hint
+      const known = names.length === 0 ? "this route takes none" : `this route takes ${names.join(", ")}`;
+      throw new RunvaultError("invalid_argument", `unknown parameter ${JSON.stringify(name)}; ${known}`);
     }
     if (typeof value !== "string")
       throw new RunvaultError("invalid_argument", `${name} is given more than once`);
