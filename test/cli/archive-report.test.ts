@@ -46,7 +46,7 @@ test("why rows were set aside is told with an example, its value cut where it is
   );
   expect(line!.length).toBeLessThan(400);
   expect(stdout).toContain("rows set aside, each with its reason: ");
-  expect(stdout).toMatch(/hint for fills: .*--accept-quarantine/);
+  expect(stdout).toMatch(/hint for fills: Look at the rows set aside, .*--accept-quarantine/);
 
   const { runs } = JSON.parse((await reported(oddPrice, "--json")).stdout);
   expect(runs[0].tables.fills).toMatchObject({

@@ -174,7 +174,10 @@ test("the next step after verify names the quarantine where rows are set aside, 
   });
   expect(without.stdout).not.toContain("quarantine/");
   const beside = await verify("alpha/2");
-  expect(beside).toMatchObject({ status: 4, stdout: expect.stringContaining("are under quarantine/") });
+  expect(beside).toMatchObject({
+    status: 4,
+    stdout: expect.stringContaining("next: Look at the rows set aside"),
+  });
 });
 
 describe("verify of a part", () => {

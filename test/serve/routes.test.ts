@@ -110,6 +110,14 @@ test.each([
   expect(Object.keys(error).sort()).toEqual(["capability", "code", "hint", "message", "upstreamCode"]);
 });
 
+test.each([
+  ["/history/instances?format=csv", "this route takes none"],
+  ["/history/fills?instance=alpha&format=csv", "this route takes instance, run_id, from, to, limit, "],
+])("an unknown parameter is answered with those that there are: %s", async (path, known) => {
+  const { message } = (await get(await served(everyTable(), { control }), path)).json().error;
+  expect(message).toContain(`unknown parameter "format"; ${known}`);
+});
+
 test("an empty run_id is the latest run, also where the source does not list runs", async () => {
   const source = new ArraySource({ fills: fills(2) }, ["r0", "r1"]);
   const log: RequestLogEntry[] = [];

@@ -30,12 +30,15 @@ export function attemptReason({ attempt, proven }: Pick<TableManifest, "attempt"
   return outcome === "UNVERIFIED" ? `its proof (${proof ?? "none"}) is weaker than required` : null;
 }
 
+/** What to do about rows set aside. */
+export const quarantinedHint =
+  "Look at the rows set aside, in `quarantine/` of the archive, each with its reason. Once the gateway is corrected, archive the run again; or run again with --accept-quarantine, which takes the table as proven without them.";
+
 /** What to do about a failed attempt; null after a successful one, or if nothing is known to help. */
 export function attemptHint({ attempt }: Pick<TableManifest, "attempt">): string | null {
   const { outcome, error } = attempt;
   if (error !== null) return error.hint;
-  if (outcome === "QUARANTINED")
-    return "Look at the rows set aside, in `quarantine/` of the archive; --accept-quarantine takes the table as proven without them.";
+  if (outcome === "QUARANTINED") return quarantinedHint;
   const isWeak = outcome === "UNVERIFIED";
   return isWeak ? "Leave out --require, or have the gateway serve what that proof needs." : null;
 }

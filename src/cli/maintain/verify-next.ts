@@ -1,3 +1,4 @@
+import { quarantinedHint } from "../../archive/manifest/attempt-text.ts";
 import { damagedHint } from "../../archive/read/whole-files.ts";
 import type { VerifyReport } from "../../archive/verify/verify-report.ts";
 import { type ErrorCode, usualHints } from "../../model/error.ts";
@@ -31,8 +32,12 @@ function remedyOf(report: RunReport, command: CommandToCopy): string | undefined
   if (report.remedy !== null) return report.remedy;
   if (report.damaged) return nextOfDamage(report, command);
   if (report.unproven) {
-    const hasSetAside = report.checks.some(({ check }) => check === "quarantine");
-    return `Archive the run again: only what is missing is fetched.${hasSetAside ? asideHint : ""}`;
+    const { checks } = report;
+    const aside = new Set(checks.filter(({ check }) => check === "quarantine").map(({ table }) => table));
+    const isAside = checks.some(
+      ({ check, level, table }) => check === "state" && level === "unproven" && aside.has(table),
+    );
+    return isAside ? quarantinedHint : "Archive the run again: only what is missing is fetched.";
   }
   if (report.notCompared === null) return undefined;
   return isGone(report.notCompared)
@@ -63,5 +68,3 @@ function nextOfDamage(
     ? `Rebuild its Parquet: \`${command("maintain rebuild", formatRun(run))}\`.`
     : usualHints.archive_damaged;
 }
-
-const asideHint = " Rows set aside are under quarantine/, each with its reason.";

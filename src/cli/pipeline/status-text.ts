@@ -135,7 +135,7 @@ function runsText({ total, states, damaged }: RunsStanding, { paint }: Session):
 }
 
 function unprovenLines({ unproven }: RunsStanding, command: CommandToCopy): Line[] {
-  if (unproven.length === 0) return [["unproven", "none"]];
+  if (unproven.length === 0) return [];
   const lines = unproven.slice(0, mostRuns).map((run): Line => {
     const { table, more, state, reason, ageMs, accepted } = run;
     const tables = more === 0 ? table : `${table} and ${more} more`;
