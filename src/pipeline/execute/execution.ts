@@ -420,10 +420,18 @@ export class Execution {
     this.#ended ??= error;
   }
 
-  /** An outage explains more than the deadline that ended the wait for it. */
+  /** An outage explains more than the deadline that ended the wait for it; after a signal, both are said. */
   #whyStopped(): RunvaultError {
     const reason = RunvaultError.from(this.#input.stop.windDown.reason);
-    return reason.code === "deadline" ? (this.#outage() ?? reason) : reason;
+    const outage = this.#outage();
+    if (outage === null || reason.code === "deadline") return outage ?? reason;
+    const { status, hint } = reason;
+    const message = `${reason.message} while the gateway was unavailable: ${outage.message}`;
+    return new RunvaultError(reason.code, message, {
+      cause: outage,
+      ...(status === undefined ? {} : { status }),
+      ...(hint === undefined ? {} : { hint }),
+    });
   }
 
   #failed(error: RunvaultError): void {

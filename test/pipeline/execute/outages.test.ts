@@ -116,6 +116,18 @@ test("at the deadline waiting ends, and is what kept the job from its work", asy
   expect(result.error?.code).toBe("history_query_failed");
 });
 
+test("a stop by a signal while the gateway is down says both in the record, with the signal's status", async () => {
+  await using world = await JobWorld.open(1, 1);
+  const file = await world.write();
+  world.failing = down();
+  const stop = new AbortController();
+  const error = new RunvaultError("interrupted", "stopped by SIGTERM", { status: exit.terminated });
+  const note = () => stop.abort(error);
+  const { exit: status, result } = await world.execute(file, { note, signal: stop.signal });
+  expect([status, result.error?.code]).toEqual([exit.terminated, "interrupted"]);
+  expect(result.error?.message).toMatch(/^stopped by SIGTERM while the gateway was unavailable: .*maintenance/);
+});
+
 test("a refused token ends the job at once", async () => {
   await using world = await JobWorld.open(1, 1);
   await world.serve("this-is-the-right-token");
