@@ -240,7 +240,7 @@ const folders = {
       "run-horizon",
       "verify-against",
     ],
-    within: ["recognise-source", "standing-acceptances"],
+    within: ["recognise-source", "run-identity", "standing-acceptances"],
   },
   "extract/together": {
     doors: [],

@@ -3,7 +3,7 @@ import { renameSync } from "node:fs";
 import { access, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from "vitest";
 import { RunvaultError } from "../../src/model/error.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -204,6 +204,21 @@ describe("words for an end that cannot be remembered", () => {
     if (form === "text") expect(told).toContain("\n2 runs: 1 up to date, 1 ");
     else expect(objects(told).at(-1)).toMatchObject({ type: "totals", exit: 7, runs: 2, upToDate: 1 });
   });
+});
+
+test("runs of a second gateway with the same instance are taken with one warning that names the first", async () => {
+  const dir = await newFolder();
+  expect((await runInside([...night(dir), "i1/r1", "i1/r2"])).stderr).toBe("");
+  expect((await runInside([...night(dir), "i1/r3"])).stderr).toBe("");
+  const second = new ManyRuns(1, 5);
+  for (const one of second.sources.slice(0, 3)) second.gone.add(one);
+  const other = await serve({ source: second, host: "127.0.0.1", port: 0 });
+  onTestFinished(() => other.close());
+  const { status, stderr } = await runInside([...night(dir), "--gateway", other.url, "i1/r4", "i1/r5"]);
+  expect([status, stderr]).toEqual([
+    0,
+    `warning: the archive holds runs of i1 from another gateway, ${server.url}; unless it is the same gateway at a new address, use another archive, because the runs of both would be mixed\n`,
+  ]);
 });
 
 describe("--dry-run", () => {

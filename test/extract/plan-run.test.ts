@@ -1,6 +1,7 @@
 // @module-tag slow
 import { readdir } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
+import { knownSource } from "../../src/archive/sources.ts";
 import { planRun, type RunPlan } from "../../src/extract/plan/plan-run.ts";
 import { defaultSettings } from "../../src/extract/run/archive-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";
@@ -145,6 +146,18 @@ describe("a dry run", () => {
       message: fills!.error!.message,
     });
     expect((await planned(tables, source, true)).tables[0]).toMatchObject({ table: "fills", error: null });
+  });
+
+  it("says of another gateway's run under the same id what its job would say, and remembers nothing", async () => {
+    await using tables = await TableWorld.create();
+    await tables.archiveRun(new ArraySource(run, all()));
+    const elsewhere = (rows: ReturnType<typeof world>) =>
+      Object.assign(new ArraySource(run, rows), { label: "http://elsewhere/api/v1", storageVersion: "2" });
+    const other = elsewhere(world({ fills: hours(3, 200), orders: hours(3, 200) }));
+    await expect(planned(tables, other)).rejects.toMatchObject({ code: "history_identity_conflict" });
+    await planned(tables, elsewhere(all()));
+    await expect(planned(tables, other)).rejects.toMatchObject({ code: "history_identity_conflict" });
+    expect((await knownSource(tables.archive, other.label)).addresses).toEqual([other.label]);
   });
 });
 

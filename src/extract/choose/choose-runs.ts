@@ -6,6 +6,7 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { recogniseSource } from "../run/recognise-source.ts";
 import { finishedRuns, type RunToArchive } from "./finished-runs.ts";
 import { firstOfMany } from "./first-of-many.ts";
+import { foreignInstances } from "./foreign-instances.ts";
 import type { ListFinding } from "./list-finding.ts";
 import { type AskedTypes, refuseOtherTypes } from "./refuse-other-types.ts";
 import { RunLists } from "./run-lists.ts";
@@ -60,11 +61,14 @@ export async function chooseRuns(choosing: RunChoosing): Promise<ChosenRuns> {
   const known = archive === null ? null : await knownSource(archive, source.label);
   const finishedStatus = choosing.finishedStatus ?? known?.finishedStatus ?? [];
   const lists = new RunLists(source, { settled, finishedStatus, marksFinal: known?.marksFinal });
+  // a plan has not tried to recognise the source
+  const foreign = async (runs: readonly RunRef[]) =>
+    archive === null || known === null || isDry ? [] : await foreignInstances(archive, runs, known.addresses);
   if (target.kind === "runs") {
     const runs = target.runs.map((run) => ({ ...run, listed: true }));
-    return { archive, known, lists, runs, findings: [] };
+    return { archive, known, lists, runs, findings: await foreign(runs) };
   }
   const held = archive === null || known === null ? null : { archive, addresses: known.addresses };
   const { runs, findings } = await finishedRuns(lists, target.instances, held, signal);
-  return { archive, known, lists, runs, findings: firstOfMany(findings) };
+  return { archive, known, lists, runs, findings: [...firstOfMany(findings), ...(await foreign(runs))] };
 }

@@ -15,6 +15,7 @@ import { SeenSource } from "../proof/seen-source.ts";
 import { type ArchiveSettings, trustedWork } from "../run/archive-run.ts";
 import { type RunDescription, settledVersion } from "../run/run-description.ts";
 import { type CountRows, isUpToDate, lookAhead } from "../run/run-horizon.ts";
+import { requireSameRun } from "../run/run-identity.ts";
 import { standingAcceptances } from "../run/standing-acceptances.ts";
 import { askPlan, type TablePlan as Planning, saidNone } from "./ask-plan.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
@@ -91,6 +92,10 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
     (open.length === 0 || (await isUpToDate(source, committed, run, open, settings, asks)));
   if (isWhole && (await isHeld())) {
     return { ...common, upToDate: true, horizon: undefined, tables: [] };
+  }
+  if (archive !== null && committed !== null) {
+    const identity = { source, archive, run, committed, isMoved: settings.sourceMoved, retry, signal };
+    await requireSameRun({ ...identity, isToFetch: true, isDry: true });
   }
   const seen = input.seen ?? new SeenSource();
   const outlook = await lookAhead(source, run, committed, settled, seen, { signal, fetching: signal });

@@ -22,6 +22,8 @@ export interface RunIdentity {
   readonly isMoved: boolean;
   /** True once rows of the run are to be fetched: then a source that gives no beginning has to show a known row. */
   readonly isToFetch: boolean;
+  /** The work is only planned: nothing is remembered. */
+  readonly isDry?: boolean;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
 }
@@ -53,10 +55,11 @@ export async function requireSameRun(identity: RunIdentity): Promise<boolean> {
     (await knownSource(archive, committed.source)).addresses.includes(source.label);
   if (isKnown && (before !== undefined || !isToFetch)) return false;
   if (!isKnown && isMoved) {
-    await joinAddress(archive, committed.source, source.label);
+    if (identity.isDry !== true) await joinAddress(archive, committed.source, source.label);
     return false;
   }
   const given = await givenRows(identity);
+  if (identity.isDry === true && given !== "none") return given === "some";
   if (given === "none") {
     const what = isKnown ? "the gateway" : `${source.label}, which is not the address it was archived from,`;
     throw conflict(
