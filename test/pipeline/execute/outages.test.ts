@@ -125,7 +125,9 @@ test("a stop by a signal while the gateway is down says both in the record, with
   const note = () => stop.abort(error);
   const { exit: status, result } = await world.execute(file, { note, signal: stop.signal });
   expect([status, result.error?.code]).toEqual([exit.terminated, "interrupted"]);
-  expect(result.error?.message).toMatch(/^stopped by SIGTERM while the gateway was unavailable: .*maintenance/);
+  expect(result.error?.message).toMatch(
+    /^stopped by SIGTERM while the gateway was unavailable: .*maintenance/,
+  );
 });
 
 test("a refused token ends the job at once", async () => {
