@@ -357,6 +357,7 @@ async function archiveWith(facts: SteadyFacts, evidence: RunEvidence, job: Archi
     acceptQuarantine: settings.acceptQuarantine,
     finalPass: settings.finalPass,
     versionNow: () => (run.final ? (version ?? null) : null),
+    isChanged,
     recheck: isChanged || isNowMarked(committed, run) || isDue(committed, settings.recheckBefore),
     require: settings.require,
     fingerprint: settings.fingerprint,

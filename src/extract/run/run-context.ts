@@ -38,6 +38,8 @@ export interface RunContext {
   readonly versionNow: () => string | null;
   /** Streams held rows once more, whatever the source says about its versions. */
   readonly recheck: boolean;
+  /** Streams held rows once more even before the run has ended: the gateway has only some of those that were asked for. */
+  readonly isChanged: boolean;
   /** Puts the row hash into every certificate. */
   readonly fingerprint: boolean;
   /** The row hash of the rows that Parquet files hold within bounds. */

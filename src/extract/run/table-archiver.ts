@@ -538,8 +538,8 @@ export class TableArchiver {
    * archived while it grew, or has another version now, or a recheck is requested.
    */
   get #isToCompare(): boolean {
-    const { run, finalPass, recheck } = this.#context;
-    if (!run.final || this.#countRows === undefined) return false;
+    const { run, finalPass, recheck, isChanged } = this.#context;
+    if (this.#countRows === undefined || !(run.final || isChanged)) return false;
     if (recheck || (this.#grewHere && finalPass === "rows")) return true;
     // proven rows that came differently since: counts do not show that today either
     const { proven, attempt } = this.#former ?? {};
