@@ -30,6 +30,7 @@ describe("usage errors exit with 2 and say what to do", () => {
       "Did you mean `runvault serve token`?",
     ],
     ["a former name", ["--quiet", "files", "fills", "a/1"], "Run `runvault export --list fills --run a/1`."],
+    ["a former name without a table", ["files"], "Run `runvault export --list --all-tables`."],
     ["help for a former name", ["help", "info"], "Run `runvault status`."],
     ["a former name with a flag", ["notify", "my job.yaml", "--test"], "check 'my job.yaml' --test-notify`"],
     ["a command that only has others below it", ["maintain"], "rebuild"],

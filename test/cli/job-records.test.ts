@@ -160,6 +160,17 @@ alpha/2022-01-01  hint: Ask later.
     expect(elsewhere).toMatchObject({ status: 0, stderr: "" });
   });
 
+  // the hint said the same as the error
+  test.each([["jobs"], ["jobs", "show"]])(
+    "%s %s of a file that has not run says what runs it",
+    async (...args) => {
+      await writeRecord(archive.layout, beginLine(19, { job: "weekly" }));
+      const { status, stderr } = await runInside([...args, file]);
+      expect([status, stderr]).toEqual([2, expect.stringContaining("the job nightly has not run yet")]);
+      expect(stderr).toContain(`hint: \`runvault run ${file}\` runs it.`);
+    },
+  );
+
   // ./archive was read, which belonged to another job
   test.each([["jobs"], ["jobs", "show"], ["jobs", "nightly"]])(
     "%s %s outside an archive says so, and looks for no other",

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { exit, exitPrecedence, worthRetrying } from "../../src/model/error.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -82,6 +82,14 @@ describe("the README's tables", () => {
 
   test("fit on 130 lines", () => {
     expect(readme.trimEnd().split("\n").length).toBeLessThanOrEqual(130);
+  });
+
+  // caught by: documents that grow until no one reads them
+  test("leave the documents at most 180,000 bytes", () => {
+    const files = globSync(["docs/*.md", "docs/*/*.md"], { cwd: fromRoot(".") });
+    expect(files.length).toBeGreaterThan(20);
+    const bytes = files.map((file) => readFileSync(fromRoot(file)).length);
+    expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(180_000);
   });
 
   test("give the exit codes that there are, which of several counts, and after which a retry helps", () => {

@@ -82,8 +82,14 @@ export async function runCommandLine(
   for (const { name, summary, group, entry } of commands) {
     // the completion library adds its own
     if (completing && name === "completion") continue;
-    const command = declared(program, name.split(" ")).summary(summary).helpGroup(`${group}:`);
-    if (entry === null) continue;
+    const words = name.split(" ");
+    const command = declared(program, words).summary(summary);
+    // the groups are those of the first words
+    if (words.length === 1) command.helpGroup(`${group}:`);
+    if (entry === null) {
+      command.description(`${summary[0]!.toUpperCase()}${summary.slice(1)}.`);
+      continue;
+    }
     entry.declare(command).action(async () => {
       const { globals, folders, run } = entry.check(command);
       hintText = hintTextOf(folders, terminal);

@@ -12,6 +12,7 @@ const former: Readonly<Record<string, (rest: readonly string[]) => readonly stri
   files: (rest) => [
     "export",
     "--list",
+    ...(rest.some(namesTables) ? [] : ["--all-tables"]),
     ...rest.flatMap((word, at) => (isRun(word, rest[at - 1]) ? ["--run", word] : [word])),
   ],
 };
@@ -24,6 +25,10 @@ export function formerNameError(argv: readonly string[], name: string): Runvault
   return new RunvaultError("invalid_argument", `\`runvault ${name}\` has a new name`, {
     hint: `Run \`${line}\`.`,
   });
+}
+
+function namesTables(word: string, at: number, rest: readonly string[]): boolean {
+  return word === "--all-tables" || (/^\w+$/.test(word) && rest[at - 1] !== "--archive");
 }
 
 /** Runs were arguments of `files`: every word with a slash that is not an option's value. */

@@ -1,6 +1,7 @@
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 /** A narrow terminal shows these at least. */
 const fewestColumns = 3;
@@ -28,7 +29,8 @@ export function notedTable(
     const fits = most === null || count === fewestColumns || table.split("\n")[1]!.length <= most;
     if (!fits) return tableOf(count - 1);
     const isWhole = count === columns.length;
-    return isWhole ? table : `${table}  ${count} of ${columns.length} columns are shown; --json shows all\n`;
+    const footer = `  ${count} of ${columns.length} columns are shown; --json shows all\n`;
+    return isWhole ? table : table + wrapLines(footer, most);
   };
   const notes = noted.map((line) => `  ${visible(`${line[0]}: ${line.at(-1)}`)}\n`);
   return [tableOf(columns.length), ...notes].join("");

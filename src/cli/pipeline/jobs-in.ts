@@ -1,5 +1,7 @@
 import { findArchive } from "../../archive/archive.ts";
 import { RunvaultError } from "../../model/error.ts";
+import { jobsWithRecords } from "../../pipeline/record/read-records.ts";
+import { shellWord } from "../output/shell-word.ts";
 import { hintTextOf } from "../process/open-session.ts";
 import type { Session } from "../process/session.ts";
 import { readJob } from "./read-job.ts";
@@ -21,13 +23,20 @@ export interface JobsIn {
 
 /**
  * The archive with the records: that of the job file, the named one, or the current folder. There is no other default,
- * because `./archive` may belong to another job. Null for a job file with errors, after printing them.
+ * because `./archive` may belong to another job. Null for a job file with errors, after printing them. Throws if the job
+ * of the file has no records yet.
  */
 export async function jobsIn({ file, archive, set }: Values, session: Session): Promise<JobsIn | null> {
   if (file !== undefined) {
     const job = await readJob(file, set, session);
     if (job === null) return null;
     const { name, archive: dir } = job.job;
+    const found = await findArchive(dir);
+    if (found === null || !(await jobsWithRecords(found.layout)).includes(name)) {
+      throw new RunvaultError("invalid_argument", `the job ${name} has not run yet`, {
+        hint: `\`runvault run ${shellWord(file)}\` runs it.`,
+      });
+    }
     return { archive: dir, job: name, session: sessionIn(dir, session) };
   }
   if (archive !== undefined) return { archive, job: null, session: sessionIn(archive, session) };

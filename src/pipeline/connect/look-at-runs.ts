@@ -129,7 +129,7 @@ function findingsOf(file: JobFile, { findings }: JobRuns, names: readonly string
 
 /** Patterns without any match now: most are misspelt. */
 function unmatched(file: JobFile, { all }: JobRuns, names: readonly string[]): readonly Finding[] {
-  const { runs } = file.job;
+  const { runs, keep } = file.job;
   if (runs === undefined) return [];
   const idle = runs.instances.flatMap((one, index) =>
     one.isExact || names.some((name) => one.matches(name))
@@ -149,7 +149,7 @@ function unmatched(file: JobFile, { all }: JobRuns, names: readonly string[]): r
       file,
       ["runs"],
       "no run of the gateway matches now",
-      "Check instances, status, ended_within and exclude; runs that come later will be included.",
+      `Check instances, status, ended_within${keep.runs === undefined ? " and exclude" : ", exclude and keep.runs"}; runs that come later will be included.`,
     ),
   ];
 }
