@@ -248,7 +248,7 @@ const folders = {
   },
   faults: { doors: ["armed-faults", "fault", "wire-faults"], within: [] },
   gateway: {
-    doors: ["address", "gateway", "html-page", "open-gateway", "options", "transport-choice"],
+    doors: ["address", "gateway", "open-gateway", "options", "transport-choice"],
     within: [
       "contract",
       "described-route",

@@ -155,6 +155,8 @@ export interface ErrorDetails {
   readonly wider?: readonly WiderColumn[];
   /** Its scope, if narrower than its code's. */
   readonly scope?: Scope;
+  /** Whether a retry may help, if not as its code says. */
+  readonly retry?: Retry;
 }
 
 /** The one error class. `message` says what happened; `place` and `hint` say where and what to do. */
@@ -168,6 +170,7 @@ export class RunvaultError extends Error {
   readonly capability: string | undefined;
   readonly wider: readonly WiderColumn[] | undefined;
   readonly scope: Scope;
+  readonly retry: Retry;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     // half a surrogate pair, at the end of a quoted text, cannot be encoded in UTF-8 or a header
@@ -180,6 +183,7 @@ export class RunvaultError extends Error {
     this.capability = details.capability;
     this.wider = details.wider;
     this.scope = details.scope ?? errorCodes[code].scope;
+    this.retry = details.retry ?? errorCodes[code].retry;
   }
 
   /**
@@ -209,11 +213,12 @@ export class RunvaultError extends Error {
   }
 
   #with(known: Pick<ErrorDetails, "place" | "scope" | "hint">): RunvaultError {
-    const { place, scope, hint, retryAfterMs, status, capability, wider } = this;
+    const { place, scope, retry, hint, retryAfterMs, status, capability, wider } = this;
     return new RunvaultError(this.code, this.message, {
       cause: this.cause ?? this,
       place,
       scope,
+      retry,
       ...(hint === undefined ? {} : { hint }),
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
       ...(status === undefined ? {} : { status }),
@@ -221,10 +226,6 @@ export class RunvaultError extends Error {
       ...(wider === undefined ? {} : { wider }),
       ...known,
     });
-  }
-
-  get retry(): Retry {
-    return errorCodes[this.code].retry;
   }
 
   get exit(): number {

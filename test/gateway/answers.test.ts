@@ -212,6 +212,20 @@ test("nothing listening is unreachable; something else listening is not a gatewa
   expect(good.requests).toEqual(["GET /api/v1/history/instances"]);
 });
 
+// by hand such a page ended the command at once
+test("a page of HTML with status 200 is retried, for lists and rows", async () => {
+  let pages = 0;
+  await using server = await serveHttp((request, response) => {
+    if (++pages % 3 !== 0) response.writeHead(200, { "content-type": "text/html" }).end("<h1>Back soon</h1>");
+    else if (request.url!.endsWith("/instances")) response.writeHead(200, jsonType).end('{"instances":[]}');
+    else response.writeHead(200, rowsType).end();
+  });
+  const retry = quickRetry({ retries: 2 });
+  await using gateway = openRestGateway({ baseUrl: server.url, retry });
+  expect(await gateway.instances()).toEqual([]);
+  expect(await rowsOf(server.url, { retry })).toBe("");
+});
+
 test("rows of another media type are not taken for rows", async () => {
   await using server = await serveHttp((_request, response) => response.writeHead(200, jsonType).end("{}\n"));
   expect((await errorOf(rowsOf(server.url))).code).toBe("not_a_gateway");

@@ -704,10 +704,15 @@ async function describedAgain(
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown);
     const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
-    if (isGone || !error.isGateways || error.retry === "again" || error.scope === "job") throw error;
+    if (isGone || !error.isGateways || mayComeLater(error) || error.scope === "job") throw error;
     warnings.push(`the run document is not available: ${error.message}`);
     return run;
   }
+}
+
+/** Whether a document may come later; a page of HTML may be how a gateway answers for a route that it lacks. */
+function mayComeLater({ retry, code }: RunvaultError): boolean {
+  return retry === "again" && code !== "not_a_gateway";
 }
 
 function restless(version: string | undefined): RunvaultError {
@@ -765,7 +770,7 @@ async function fetchDocuments(
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown);
-      if (!error.isGateways || error.retry === "again" || error.scope === "job") throw error;
+      if (!error.isGateways || mayComeLater(error) || error.scope === "job") throw error;
       if (kind === "run" && (error.code === "run_not_found" || error.code === "instance_not_found"))
         throw error;
       warnings.push(`the ${kind} document is not available: ${error.message}`);

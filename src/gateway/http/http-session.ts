@@ -7,7 +7,6 @@ import type { RowRequest, RunRef } from "../../model/source.ts";
 import { createScrubber, type Scrubber } from "../../model/text/scrubber.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type GatewayAddress, readAddress } from "../address.ts";
-import { HtmlPage } from "../html-page.ts";
 import { Notices } from "../notices.ts";
 import {
   type CheckedOptions,
@@ -317,7 +316,7 @@ export class HttpSession implements AsyncDisposable {
   }
 }
 
-/** Throws `not_a_gateway` for an answer of another media type. */
+/** Throws `not_a_gateway` for an answer of another media type; after a page of HTML a retry may help. */
 export function requireMediaType(answer: Answer, wanted: readonly string[], place: ErrorPlace): void {
   const type = mediaType(answer);
   if (type !== undefined && wanted.includes(type)) return;
@@ -326,7 +325,8 @@ export function requireMediaType(answer: Answer, wanted: readonly string[], plac
   throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted.join(" or ")}`, {
     place,
     status: answer.status,
-    ...(type === "text/html" ? { cause: new HtmlPage("a page of HTML") } : {}),
+    // as proxies and maintenance pages send
+    ...(type === "text/html" ? { retry: "again" } : {}),
     hint: "Check --gateway or RUNVAULT_GATEWAY: something else may be listening there.",
   });
 }

@@ -69,7 +69,9 @@ export class RpcClient {
     using scope = this.#session.scope(undefined);
     const ask = async (prefix: string, url: string) => {
       const place = { url: url + methodPath(probe) };
-      await this.#unary(prefix, probe, new Uint8Array(0), { place, signal: scope.signal });
+      // a page of HTML may mean that only REST is here
+      const again = (error: RunvaultError) => error.retry === "again" && !isNotThere(error);
+      await this.#unary(prefix, probe, new Uint8Array(0), { place, signal: scope.signal }, again);
       return prefix;
     };
     try {
@@ -94,10 +96,11 @@ export class RpcClient {
     method: DescMethodUnary<DescMessage, O>,
     request: Uint8Array,
     context: RequestContext,
+    again?: (error: RunvaultError) => boolean,
   ): Promise<MessageShape<O>> {
     const { place, signal } = context;
     using _place = await this.#session.gate.document(signal);
-    return await this.#session.retrying(signal, async () => {
+    const attempt = async () => {
       const call = { method, request, withToken: false, mostBytes: documentMaxBytes };
       const bytes = await this.#exchange(prefix, call, context);
       try {
@@ -113,7 +116,8 @@ export class RpcClient {
           },
         );
       }
-    });
+    };
+    return await this.#session.retrying(signal, attempt, again);
   }
 }
 

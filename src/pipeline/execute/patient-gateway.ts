@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Gateway } from "../../gateway/gateway.ts";
-import { isHtmlPage } from "../../gateway/html-page.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { backoffMs } from "../../model/retry/retry-policy.ts";
@@ -201,7 +200,7 @@ class Outage {
 }
 
 function isOutage(error: RunvaultError): boolean {
-  return error.retry === "again" || isHtmlPage(error);
+  return error.retry === "again";
 }
 
 /** The gateway answers: the failure belongs to the request. */

@@ -71,6 +71,8 @@ test("says who could not be told, why and what to do, and shows no address, with
       "",
     ].join("\n"),
   });
+  // each failure was also a line of the log
+  expect(stderr).not.toContain("warn");
   expect(stdout + stderr).not.toMatch(/5ecret|hunter2|127\.0\.0\.1/);
   const json = await runInside(["check", file, "--test-notify", "--json"], { env });
   expect(json.status).toBe(3);
