@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
+import { lineText } from "../../src/cli/pipeline/job-line-text.ts";
 import { lockJob } from "../../src/pipeline/record/job-lock.ts";
-import type { ResultLine, RunLine } from "../../src/pipeline/record/job-record.ts";
+import type { AfterLine, ResultLine, RunLine } from "../../src/pipeline/record/job-record.ts";
 import { openRecord } from "../../src/pipeline/record/open-record.ts";
 import { beginLine, failedRun, resultLine, writeRecord } from "../fixtures/archive/job-records.ts";
 import { makeMixedArchive } from "../fixtures/archive/mixed-archive.ts";
@@ -158,6 +159,27 @@ alpha/2022-01-01  hint: Ask later.
     // the archive of the file, whatever the environment names
     const elsewhere = await runInside(["jobs", file], { env: { RUNVAULT_ARCHIVE: "/nowhere" } });
     expect(elsewhere).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  // every night had "removed 0 runs, 0 B", and no run had its name
+  test("retention is shown where it removed something, with the runs", async () => {
+    const kept = (named: { instance: string; run: string; bytes: number }[]): AfterLine => ({
+      ...{ kind: "after", at: "2022-01-19T00:00:00Z", what: "keep", out: null, result: "done", rows: null },
+      ...{ seconds: 1, error: null, removed: { runs: named.length, bytes: 5, garbage: 0, named } },
+    });
+    const none = kept([]);
+    const one = kept([{ instance: "a/b", run: "r1", bytes: 5 }]);
+    await writeRecord(archive.layout, beginLine(19), none, one, resultLine());
+    const { stdout } = await command("jobs", "show");
+    expect(stdout.match(/^(?:then| {9}).*$/gm)?.filter((line) => !line.includes("Ask"))).toEqual([
+      "then       retention: removed 1 run, 5 B, 1.0 s",
+      "           a%2Fb/r1  5 B",
+    ]);
+    const session = { globals: { quiet: false }, paint: String, toCopy: String } as never;
+    expect(lineText("nightly", none, session)).toBe("");
+    expect(lineText("nightly", one, session)).toBe(
+      "removed a%2Fb/r1  5 B\nretention: removed 1 run, 5 B in 1.0 s\n",
+    );
   });
 
   // the hint said the same as the error

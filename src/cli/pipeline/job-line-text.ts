@@ -86,15 +86,34 @@ function afterText({ what, out, result, rows, seconds, error, verdict, removed }
   const name = `${names[what]} ${visible(out ?? "")}`.trimEnd();
   if (result === "unchanged") return `${name}: unchanged\n`;
   if (result === "failed") return `${name}: failed: ${visible(error?.message ?? "")}\n`;
-  if (removed !== undefined) return `${name}: ${removedText(removed)} in ${tookText(seconds * 1000)}\n`;
+  if (removed !== undefined) {
+    if (isNothing(removed)) return "";
+    const named = removedRuns(removed).map((run) => `removed ${run}\n`);
+    return `${named.join("")}${name}: ${removedText(removed)} in ${tookText(seconds * 1000)}\n`;
+  }
   if (verdict !== undefined) return `${name}: ${verdict} in ${tookText(seconds * 1000)}\n`;
   const counted =
     what === "report" ? "written" : rows === null ? "sound" : `${grouped(rows)} ${plural(rows, "row")}`;
   return `${name}: ${counted} in ${tookText(seconds * 1000)}\n`;
 }
 
+type Removed = NonNullable<AfterLine["removed"]>;
+
+/** Whether retention had nothing to remove, as in most nights. */
+export function isNothing({ runs, garbage }: Removed): boolean {
+  return runs === 0 && garbage === 0;
+}
+
+/** The runs that retention removed, as `rm` names them. */
+export function removedRuns({ named }: Removed): string[] {
+  return named.map(
+    ({ instance, run, bytes }) =>
+      `${visible(formatRun({ instanceId: instance, runId: run }))}  ${byteText(bytes)}`,
+  );
+}
+
 /** What retention removed. */
-export function removedText({ runs, bytes, garbage }: NonNullable<AfterLine["removed"]>): string {
+export function removedText({ runs, bytes, garbage }: Removed): string {
   const unneeded = garbage === 0 ? "" : `, and ${byteText(garbage)} that no run needed`;
   return `removed ${countText(runs, "run")}, ${byteText(bytes)}${unneeded}`;
 }

@@ -23,7 +23,7 @@ import { minuteText } from "../output/minute-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 import { countsText, planText } from "./counts-text.ts";
-import { removedText } from "./job-line-text.ts";
+import { isNothing, removedRuns, removedText } from "./job-line-text.ts";
 import { executionJson, stateWords } from "./list-jobs.ts";
 
 interface Values {
@@ -166,11 +166,12 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
     );
   }
   for (const { what, out, result: came, rows, seconds, error, verdict, removed } of told.after) {
+    if (removed !== undefined && isNothing(removed) && error === null) continue;
     const names = {
       verify: "verified",
       reconcile: "reconciled",
       report: "reported",
-      keep: "kept",
+      keep: "retention",
       export: "exported",
     };
     const name = `${names[what]} ${out ?? ""}`.trimEnd();
@@ -185,6 +186,7 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
     const of = rows === null ? "" : `, ${count(rows, "row")}`;
     lines.push(
       ["then", visible(`${name}${said}${of}, ${tookText(seconds * 1000)}`)],
+      ...removedLines(removed),
       ...errorLines(error, session),
     );
   }
@@ -202,6 +204,13 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
   if (troubles.length > mostTroubles)
     lines.push(["", `${mostTroubles} of ${grouped(troubles.length)} are shown; --json has all`]);
   return `${keyedLines(lines, session)}${runsText(told.runs, values, session)}`;
+}
+
+function removedLines(removed: AfterLine["removed"]): [string, string][] {
+  const named = removed === undefined ? [] : removedRuns(removed);
+  const shown = named.slice(0, mostRuns).map((run): [string, string] => ["", run]);
+  if (named.length === shown.length) return shown;
+  return [...shown, ["", `${mostRuns} of ${grouped(named.length)} are shown; --json has all`]];
 }
 
 function statusText({ result }: FoundRecord): string {

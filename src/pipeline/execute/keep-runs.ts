@@ -107,7 +107,10 @@ export async function keepRuns(
     .at(-1);
   return {
     ...{ error, runs },
-    removed: { runs: runs.length, bytes: runs.reduce((sum, { bytes }) => sum + bytes, 0), garbage },
+    removed: {
+      ...{ runs: runs.length, bytes: runs.reduce((sum, { bytes }) => sum + bytes, 0), garbage },
+      named: runs.map(({ instanceId, runId, bytes }) => ({ instance: instanceId, run: runId, bytes })),
+    },
     ...(newest === undefined ? {} : { removedUpTo: newest }),
   };
 }

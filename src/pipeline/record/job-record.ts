@@ -136,7 +136,12 @@ export const afterLineSchema = z.strictObject({
   /** Of a finished reconciliation. */
   verdict: z.enum(verdicts).optional(),
   /** Of retention: removed runs with their bytes, and bytes of unneeded files. */
-  removed: z.strictObject({ runs: count, bytes: count, garbage: count }).optional(),
+  removed: z
+    .strictObject({
+      ...{ runs: count, bytes: count, garbage: count },
+      named: z.array(z.strictObject({ instance: z.string(), run: z.string(), bytes: count })).default([]),
+    })
+    .optional(),
   /** Of retention by size: runs that ended no later than this and are not in the archive are not fetched again. */
   removedUpTo: instant.optional(),
   error: recordedErrorSchema.nullable(),

@@ -19,7 +19,10 @@ test("runs older than keep.runs are removed after the execution, told, and not f
   expect((await world.plan(file)).toRemove.runs).toBe(1);
   const { exit, after } = await world.execute(file);
   expect([exit, after]).toMatchObject([0, [{ what: "keep", result: "done", removed: { runs: 1 } }]]);
-  expect(after[0]!.removed!.bytes).toBeGreaterThan(0);
+  const { bytes, named } = after[0]!.removed!;
+  expect(bytes).toBeGreaterThan(0);
+  // which runs went was nowhere to be read
+  expect(named).toEqual([{ instance: "i1", run: "r1", bytes }]);
   expect(await heldIn(world)).toEqual(["i1/r2", "i1/r3"]);
   const next = await world.execute(file);
   expect(next.plan).toEqual({ unchanged: 2 });
@@ -57,7 +60,7 @@ test("a run that was removed for want of room is not fetched again", async () =>
     { kind: "plan", at, runs: {} },
     {
       ...{ kind: "after", at, what: "keep", out: null, result: "done", rows: null, seconds: 1, error: null },
-      ...{ removed: { runs: 2, bytes: 9, garbage: 0 }, removedUpTo: isoOf(daysAgo(1)) },
+      ...{ removed: { runs: 2, bytes: 9, garbage: 0, named: [] }, removedUpTo: isoOf(daysAgo(1)) },
     },
     resultLine({ at }),
   );
