@@ -18,6 +18,14 @@ export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
+/**
+ * Whether a column has one of these values, given as SQL. Keeps rows in order: from five values on, DuckDB makes a hash
+ * join of IN, which does not.
+ */
+export function isAmong(column: string, values: readonly string[]): string {
+  return values.length === 0 ? "false" : `list_contains([${values.join(", ")}], ${column})`;
+}
+
 /** A list of files for read_parquet and similar functions. Glob characters in paths are literal. */
 export function fileList(paths: readonly string[]): string {
   return `[${paths.map((path) => literal(unglobbed(path))).join(", ")}]`;

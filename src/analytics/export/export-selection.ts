@@ -1,5 +1,5 @@
 import { doubleSql } from "../../duckdb/double-sql.ts";
-import { identifier, literal } from "../../duckdb/sql.ts";
+import { identifier, isAmong, literal } from "../../duckdb/sql.ts";
 import { whereSql } from "../../duckdb/where-sql.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type FilterName, filterNames, type Table } from "../../model/profile/table.ts";
@@ -37,8 +37,7 @@ export function selectionSql(table: Table, { filters, symbols, ...bounds }: Expo
     }),
   );
   if (symbols === undefined || !table.columns.some(({ name }) => name === "symbol")) return where;
-  const values = symbols.map(literal);
-  const among = values.length === 0 ? "false" : `${identifier("symbol")} IN (${values.join(", ")})`;
+  const among = isAmong(identifier("symbol"), symbols.map(literal));
   return `${where === "" ? " WHERE" : `${where} AND`} ${among}`;
 }
 

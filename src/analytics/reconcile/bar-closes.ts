@@ -7,7 +7,7 @@ import {
   int32s,
   int64s,
 } from "../../duckdb/exact-vector.ts";
-import { literal } from "../../duckdb/sql.ts";
+import { isAmong, literal } from "../../duckdb/sql.ts";
 import { createTextType } from "../../duckdb/text-type.ts";
 import { countedStream } from "../../duckdb/whole-stream.ts";
 import type { DecimalType } from "../../model/profile/exact-types.ts";
@@ -40,9 +40,9 @@ export async function readCloses(
   const venues = distinct(sources.map(({ venue }) => venue));
   const intervals = distinct(sources.map(({ intervalNs }) => String(intervalNs)));
   const where = [
-    isIn("symbol", symbols.map(literal)),
-    isIn("venue", venues.map(literal)),
-    isIn("interval_ns", intervals),
+    isAmong("symbol", symbols.map(literal)),
+    isAmong("venue", venues.map(literal)),
+    isAmong("interval_ns", intervals),
     isPriced,
   ].join(" AND ");
   // sources by the places of what names them, and the other way round
@@ -102,10 +102,6 @@ export async function readCloses(
 
 function distinct(texts: readonly string[]): string[] {
   return [...new Set(texts)];
-}
-
-function isIn(column: string, values: readonly string[]): string {
-  return values.length === 0 ? "false" : `${column} IN (${values.join(", ")})`;
 }
 
 /** The place of a bar's text among these, from 0; -1 if it is not among them. */

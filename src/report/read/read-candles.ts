@@ -1,6 +1,6 @@
 import { instantOf } from "../../analytics/section/macro-rows.ts";
 import type { MeasuredRun } from "../../analytics/section/section.ts";
-import { literal } from "../../duckdb/sql.ts";
+import { isAmong, literal } from "../../duckdb/sql.ts";
 import { milliseconds } from "./read-curves.ts";
 
 /** The day with the most fills of one symbol: its bars and fills, in milliseconds since 1970 and doubles. */
@@ -52,13 +52,13 @@ export async function readBusiestDay(run: MeasuredRun): Promise<BusiestDay | str
   );
   if (trades.fills.count === 0) return "no fills";
   if (source.size === 0) return "no bars of the symbols that were traded";
-  const symbols = [...source.keys()].map(literal).join(", ");
+  const isWanted = isAmong("symbol", [...source.keys()].map(literal));
   const busiest = await connection.runAndReadAll(`
     SELECT symbol, CAST(day AS VARCHAR), n, epoch_ns(opens), epoch_ns(closes) FROM (
       SELECT symbol, session_day(ts_event, ${literal(options.session)}) AS day, count(*) AS n,
         session_close(day - 1, ${literal(options.session)}) AS opens,
         session_close(day, ${literal(options.session)}) AS closes
-      FROM fills WHERE symbol IN (${symbols}) GROUP BY ALL)
+      FROM fills WHERE ${isWanted} GROUP BY ALL)
     ORDER BY n DESC, 2, 1 LIMIT 1`);
   const [symbol, day, fillsOfDay, opens, closes] = busiest.getRows()[0]!;
   const bars = source.get(String(symbol))!;
