@@ -144,9 +144,9 @@ class Group {
       const window = measured.get(row);
       const expected = window === undefined ? undefined : figureUnder(window, row.name, convention);
       if (expected === undefined) continue;
-      if (!isSame(expected.value ?? Number.NaN, row.value)) wrong.push({ row, expected });
-      else {
-        if (expected.value !== null) numbers++;
+      if (!agrees(expected, row.value)) wrong.push({ row, expected });
+      else if (expected.value !== null) {
+        numbers++;
         if (!this.others.has(row)) this.others.set(row, convention);
       }
     }
@@ -333,8 +333,17 @@ function differenceText(other: FigureConvention, own: FigureConvention): string 
   return parts.join(", ");
 }
 
+/** Reasons for which a formula divides by nothing or by zero: what others then report as 0, NaN or infinity. */
+const wanting = /^(?:no return|fewer than \d+ returns|no losing period|no drawdown|the 5 % quantile is zero)/;
+
+function agrees({ value, reason }: MeasuredFigure, reported: number): boolean {
+  // an infinity would be within any share of itself
+  if (value !== null) return Number.isFinite(reported) && isSame(value, reported);
+  const isNothing = reported === 0 || !Number.isFinite(reported);
+  return Number.isNaN(reported) || (isNothing && wanting.test(reason ?? ""));
+}
+
 /** Whether adding the same doubles in different orders may explain the difference. */
 function isSame(a: number, b: number): boolean {
-  if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) && Number.isNaN(b);
   return a === b || Math.abs(a - b) <= Math.max(1e-9 * Math.max(Math.abs(a), Math.abs(b)), 1e-12);
 }
