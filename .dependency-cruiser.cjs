@@ -449,6 +449,7 @@ const folders = {
     doors: [],
     // what is drawn is the charts' business; their words for numbers and times serve the page as well
     within: [
+      "across-weekends",
       "bar-rows",
       "factor-panels",
       "run-look",

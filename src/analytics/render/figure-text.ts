@@ -1,4 +1,4 @@
-import { grouped } from "../../model/text/number-text.ts";
+import { grouped, shortDecimal } from "../../model/text/number-text.ts";
 import type { Figure } from "../figure.ts";
 
 /** Figures that people read as percentages. */
@@ -86,13 +86,13 @@ function wholeText(value: number): string {
   return groupedDigits(String(value));
 }
 
-/** Exact money cut to two decimals for reading; below a cent unchanged. */
+/** Exact money cut to two decimals for reading; below a cent with at most twelve digits. */
 function moneyText(text: string): string {
   const value = Number(text);
   const [whole = "0", rest = ""] = text.split(".");
-  if (Math.abs(value) < 0.01) return text;
+  if (Math.abs(value) < 0.01) return shortDecimal(text);
   if (whole.replace("-", "").length > 15)
-    return rest === "" ? groupedDigits(whole) : `${groupedDigits(whole)}.${rest}`;
+    return rest === "" ? groupedDigits(whole) : `${groupedDigits(whole)}.${rest.slice(0, 2)}`;
   return fixed(value, 2);
 }
 
@@ -100,7 +100,7 @@ function groupedDigits(digits: string): string {
   return digits.startsWith("-") ? `-${grouped(BigInt(digits.slice(1)))}` : grouped(BigInt(digits));
 }
 
-/** A duration in its two largest units; below a second in milliseconds. */
+/** A duration in its two largest units; below a second in milliseconds, below a hundredth of one in nanoseconds. */
 export function spanText(seconds: number): string {
   const units = [
     [86_400, "d"],
@@ -108,6 +108,7 @@ export function spanText(seconds: number): string {
     [60, "min"],
   ] as const;
   const at = units.findIndex(([length]) => seconds >= length);
+  if (at < 0 && seconds > 0 && seconds < 1e-5) return `${Number((seconds * 1e9).toPrecision(3))} ns`;
   if (at < 0 && seconds > 0 && seconds < 1) return `${Number((seconds * 1_000).toPrecision(3))} ms`;
   if (at < 0) return `${Number(seconds.toPrecision(3))} s`;
   const [length, name] = units[at]!;

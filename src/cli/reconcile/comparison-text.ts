@@ -8,7 +8,7 @@ import type {
 } from "../../analytics/against/against-report.ts";
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { formatRun } from "../../model/run-argument.ts";
-import { grouped } from "../../model/text/number-text.ts";
+import { grouped, shortDecimal } from "../../model/text/number-text.ts";
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
@@ -127,7 +127,8 @@ const partNames = [
 
 function table(columns: readonly string[], cells: readonly (readonly string[])[]): string[] {
   const right = columns.map((_, index) => index > 0);
-  return alignedTable(columns, cells, right)
+  const short = cells.map((row) => row.map(shortDecimal));
+  return alignedTable(columns, short, right)
     .trimEnd()
     .split("\n")
     .map((line) => `    ${line}`);

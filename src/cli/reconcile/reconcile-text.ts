@@ -1,6 +1,6 @@
 import type { Check, ReconciledRun, ReconcileReport } from "../../analytics/reconcile/reconcile-report.ts";
 import { formatRun } from "../../model/run-argument.ts";
-import { grouped } from "../../model/text/number-text.ts";
+import { grouped, shortDecimal } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
@@ -36,7 +36,7 @@ function checkLine({ number, name, verdict, rows, breaks, largest, reason }: Che
   const head = `  ${number}  ${verdict.padEnd(11)}  ${name.padEnd(30)}`;
   const seen = `${grouped(rows)} ${plural(rows, "row")}`;
   if (breaks > 0) {
-    return `${head}  ${seen}, ${grouped(breaks)} ${plural(breaks, "break")}${largest === null ? "" : `, up to ${largest}`}`;
+    return `${head}  ${seen}, ${grouped(breaks)} ${plural(breaks, "break")}${largest === null ? "" : `, up to ${shortDecimal(largest)}`}`;
   }
   return `${head}  ${seen}${reason === null ? "" : `; ${reason}`}`;
 }
@@ -46,7 +46,9 @@ function breakLines({ number, name, formula, first, notes, reason }: Check): str
   for (const note of notes) lines.push(`    ${note}`);
   if (reason !== null) lines.push(`    not checked completely: ${reason}`);
   for (const { at, amount, unit, what, rows, moreRows } of first) {
-    lines.push(`    ${at}  ${amount === null ? "" : `${amount} ${unit}: `.replace(" :", ":")}${what}`);
+    lines.push(
+      `    ${at}  ${amount === null ? "" : `${shortDecimal(amount)} ${unit}: `.replace(" :", ":")}${what}`,
+    );
     const named = rows.map(({ table, seq }) => `${table} ${seq}`).join(", ");
     const more = moreRows === 0 ? "" : ` and ${countText(moreRows, "more row")}`;
     if (rows.length > 0) lines.push(`      look at (table seq): ${named}${more}`);

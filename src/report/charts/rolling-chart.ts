@@ -1,5 +1,6 @@
 import type { Chart, NoChart } from "./chart.ts";
 import type { RollingData } from "./chart-data.ts";
+import { acrossWeekends } from "./drawing/across-weekends.ts";
 import { drawChart } from "./drawing/draw-chart.ts";
 import { linePanels } from "./drawing/line-panels.ts";
 import { countOf, orDash, percentText, statisticText, timeText } from "./drawing/number-text.ts";
@@ -65,7 +66,7 @@ export async function rollingChart(data: RollingData): Promise<Chart | NoChart> 
             hasZero: true,
             names: runEntries(runs, isOne, frame, "line"),
             lines: runs.map((run) => ({
-              ...{ name: "", times: run.times, values: run.sharpe },
+              ...{ name: "", ...acrossWeekends(run.times, run.sharpe) },
               ...runLook(run, isOne),
             })),
           },

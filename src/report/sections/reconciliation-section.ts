@@ -1,5 +1,5 @@
 import type { Check, ReconciledRun } from "../../analytics/reconcile/reconcile-report.ts";
-import { grouped } from "../../model/text/number-text.ts";
+import { grouped, shortDecimal } from "../../model/text/number-text.ts";
 import { countText } from "../../model/text/plural.ts";
 import { parseTime } from "../../model/time.ts";
 import { dataTable } from "../page/data-table.ts";
@@ -107,7 +107,7 @@ ${dataTable({
     verdictWord(check),
     grouped(check.rows),
     grouped(check.breaks),
-    check.largest === null ? "–" : check.largest.replace(/^-/, "−"),
+    check.largest === null ? "–" : shortDecimal(check.largest).replace(/^-/, "−"),
     check.formula,
   ]),
 })}${notes(checks.flatMap((check) => said(check)))}${checks.map((check) => breaks(check))}`;
@@ -130,7 +130,7 @@ function breaks({ number, name, first, breaks: all }: Check, of = ""): Html {
     ],
     rows: first.map(({ at, amount, unit, what, rows, moreRows }) => [
       instantText(parseTime(at)),
-      amount === null ? "–" : `${amount.replace(/^-/, "−")} ${unit}`,
+      amount === null ? "–" : `${shortDecimal(amount).replace(/^-/, "−")} ${unit}`,
       what,
       `${rows.map(({ table, seq }) => `${table} ${seq}`).join(", ")}${moreRows === 0 ? "" : ` and ${countText(moreRows, "more row")}`}`,
     ]),

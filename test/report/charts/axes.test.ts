@@ -97,8 +97,8 @@ describe("an axis of numbers", () => {
       [0, 5, 10, 15, 20, 25, 30].map((part) => `1,000,000.0${String(part).padStart(2, "0")}`),
     ],
     [[5, 5], "number", ["4.94", "4.96", "4.98", "5.00", "5.02", "5.04", "5.06"]],
-    [[0, 0], "number", ["−1.0", "−0.5", "0", "0.5", "1.0"]],
-    [[], "percent", ["−100%", "−50%", "0%", "50%", "100%"]],
+    [[0, 0], "number", ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]],
+    [[], "percent", ["0%", "20%", "40%", "60%", "80%", "100%"]],
   ] as const)("of %j in %s is labelled", (values, unit, labels) => {
     expect(valueAxis(values, { ticks: 6, fontSize, unit }).labels).toEqual(labels);
   });

@@ -67,8 +67,9 @@ export function timeTextBy(time: number, specifier: string): string {
   return utcFormat(specifier)(new Date(time));
 }
 
-/** A length of time in its two largest units: `487 d 6 h`, `3 min 20 s`, `12 ms`. */
+/** A length of time in its two largest units: `487 d 6 h`, `3 min 20 s`, `12 ms`; below a hundredth of a ms `234 ns`. */
 export function durationText(ms: number): string {
+  if (ms > 0 && ms < 0.01) return `${numberText(ms * 1e6, ".3~r")} ns`;
   if (ms < 1000) return `${numberText(ms, ms < 10 ? ".2~f" : ".0f")} ms`;
   const units = [
     ["d", 86_400_000],

@@ -108,7 +108,8 @@ export function extentOf(values: Iterable<number>): [number, number] {
 function roomyExtent(values: Iterable<number>): [number, number] {
   const [low, high] = extentOf(values);
   const size = Math.max(Math.abs(low), Math.abs(high));
-  if (size < 1e-290) return [-1, 1];
+  // zeros lie on the end of an axis: none of them may be below
+  if (size < 1e-290) return [0, 1];
   // a range that doubles can hardly tell apart has no ticks in it
   if (high - low > size * 1e-12) return [low, high];
   return [low - size * 0.01, high + size * 0.01];
