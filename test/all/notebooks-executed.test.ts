@@ -131,7 +131,7 @@ describe.skipIf(!requires("kernel"))("from a clean kernel, over a fresh archive,
         .flat()
         .flatMap(({ data }) => data?.["application/vnd.vegalite.v5+json"] ?? []);
       expect(charts).toHaveLength(name === "factor-study.ipynb" ? 0 : 1);
-      // nbconvert, and whatever else draws no vega-lite, shows these
+      // nbconvert and other tools that cannot draw Vega-Lite show these
       const drawings = [...outputs.values()].flat().flatMap(({ data }) => data?.["image/svg+xml"] ?? []);
       expect(drawings).toHaveLength(charts.length);
       for (const drawing of drawings) {

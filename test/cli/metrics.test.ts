@@ -68,9 +68,7 @@ async function newDocument(...more: string[]): Promise<MetricsDocument> {
 describe("the figures of runs", () => {
   test("have no table where no row has a value, but the reason", async () => {
     const { stdout } = await metrics(runs[0]!);
-    expect(stdout).toContain(
-      "\n  quantiles\n  n/a (at no instant do 5 symbols have the factor and the return): ",
-    );
+    expect(stdout).toContain("\n  quantiles\n  n/a (no time has 5 symbols with both factor and return): ");
     expect(stdout).not.toMatch(/^ {2}signal 1 bar Q1 /m);
   });
 

@@ -5,7 +5,7 @@ import { copyInstrumentValues } from "../instruments/write-instrument-values.ts"
 import { createMacros } from "../sql/macros.ts";
 import { tradeTableNames } from "../trades/trade-tables.ts";
 
-/** Written into a database besides the tables, so that it answers like a query. */
+/** What a database gets besides the tables, to answer like `runvault query`. */
 export interface ExportedAnalytics {
   /** The instruments file for trades and macros; null to use the defaults. */
   readonly instruments: InstrumentsFile | null;

@@ -33,7 +33,7 @@ export const reconciledTables = [
 ] as const satisfies readonly TableName[];
 
 /**
- * Reconciles runs of an archive: what the gateway reported against the rows behind it. Throws
+ * Reconciles runs of an archive: the figures that the gateway reported against its rows. Throws
  * `run_not_found` for a run that the archive does not have, `incomplete` if a table of one is not proven, and what the
  * resolving of instruments throws.
  */

@@ -5,7 +5,7 @@ CREATE OR REPLACE MACRO place_of(ts, seq) AS CAST(epoch_ns(ts) AS HUGEINT) * 184
 -- The orders of a run, one row each: what its latest row says, and when it was submitted and accepted. The rows of one
 -- client_order_id in key order are an order's life.
 --
--- state  the status after the latest row, in small letters; partly filled is no state of its own, but accepted
+-- state  the status after the latest row, in small letters; a partly filled order is accepted
 CREATE OR REPLACE MACRO run_orders(instance, run) AS TABLE
 WITH steps AS (
   SELECT o.client_order_id AS order_id, o.ts_event AS ts, o.kind,
@@ -182,8 +182,7 @@ order_rows AS (
   SELECT g.account, g.portfolio, g.currency, s.* EXCLUDE (account, portfolio, currency),
     CASE WHEN s.orders IS NULL THEN 'no orders' END AS none,
     CASE WHEN coalesce(s.accepts, 0) = 0 THEN 'no order was accepted' END AS unaccepted,
-    CASE WHEN coalesce(s.fills, 0) = 0 THEN 'no market order, and no other that could be filled at once, was filled' END
-      AS unfilled
+    CASE WHEN coalesce(s.fills, 0) = 0 THEN 'no market or marketable order was filled' END AS unfilled
   FROM groups g LEFT JOIN order_sums s USING (account, portfolio, currency)
 ),
 order_figures AS (

@@ -147,7 +147,7 @@ across AS (
 across_figures AS (
   SELECT a.portfolio, a.factor, a.horizon, CAST(NULL AS VARCHAR) AS symbol, CAST(NULL AS VARCHAR) AS venue, unnest([
     counted_figure('ic', 'ratio', 'rank, mean over instants across symbols', a.mean,
-      [CASE WHEN a.n = 0 THEN 'at no instant do both the factor and the return vary' END], a.n, a.from_ts, a.to_ts),
+      [CASE WHEN a.n = 0 THEN 'no time at which both factor and return vary' END], a.n, a.from_ts, a.to_ts),
     counted_figure('ic_deviation', 'ratio', 'rank, across symbols, ddof 1', a.deviation,
       [CASE WHEN a.n < 2 THEN 'fewer than 2 instants' END], a.n, a.from_ts, a.to_ts),
     counted_figure('ic_ratio', 'ratio', 'mean / deviation of the IC, across symbols, ddof 1', a.mean / nullif(a.deviation, 0),
@@ -159,7 +159,7 @@ across_figures AS (
       [CASE WHEN a.n < 2 THEN 'fewer than 2 instants' WHEN a.deviation = 0 THEN 'no IC differs from another'
         WHEN a.n <= a.horizon THEN 'no more instants than bars of the horizon' END], a.n, a.from_ts, a.to_ts),
     counted_figure('ic_positive', 'ratio', 'share of instants with an IC above zero', a.positive,
-      [CASE WHEN a.n = 0 THEN 'at no instant do both the factor and the return vary' END], a.n, a.from_ts, a.to_ts)
+      [CASE WHEN a.n = 0 THEN 'no time at which both factor and return vary' END], a.n, a.from_ts, a.to_ts)
   ]) AS f
   FROM across a
 ),
@@ -284,7 +284,7 @@ wholes AS (
   SELECT n.portfolio, n.factor, n.horizon, CAST(NULL AS BIGINT) AS quantile, s.n, s.spread, k.keeps, k.correlation,
     coalesce(s.from_ts, n.from_ts) AS from_ts, coalesce(s.to_ts, n.to_ts) AS to_ts,
     CASE WHEN s.n IS NULL
-      THEN 'at no instant do ' || greatest(min_symbols, quantiles) || ' symbols have the factor and the return' END AS none
+      THEN 'no time has ' || greatest(min_symbols, quantiles) || ' symbols with both factor and return' END AS none
   FROM named n LEFT JOIN spreads s USING (portfolio, factor, horizon) LEFT JOIN keeps k USING (portfolio, factor, horizon)
 ),
 parts AS (

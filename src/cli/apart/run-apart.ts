@@ -220,7 +220,7 @@ function spawnLimited(module: string, memoryBytes: number, temporary: string): C
   const [program, args] = existsSync(shell) ? [shell, limited] : [own[0]!, own.slice(1)];
   return spawn(program, args, {
     stdio: ["pipe", "inherit", "pipe", "pipe", "pipe"],
-    // every thread of glibc would reserve an arena of its own
+    // by default, glibc reserves an arena for every thread
     env: { ...process.env, TMPDIR: temporary, MALLOC_ARENA_MAX: "2" },
   });
 }

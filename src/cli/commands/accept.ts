@@ -39,9 +39,9 @@ export const acceptCommand = commandEntry({
         "after",
         `
 An acceptance ends when the run's storage version changes or, where the gateway has none, its
-count of the table; when the run ends, or when files of the table are lost. The job that finds it
-so says it, and fetches the table. Readers show what they showed before, and name the table;
---strict still exits with 4.
+count of the table; when the run ends; or when files of the table are lost. The job that notices
+this reports it and fetches the table again. Readers show the same rows as before, and name the
+table; --strict still exits with 4.
 
 Examples:
   runvault maintain accept alpha-1/2022-01-01-001 fills --reason "one row has no price"

@@ -65,7 +65,10 @@ export const archiveCommand = commandEntry({
             .default("rows"),
         )
         .option("--source-moved", "this is the same gateway as before, at a new address")
-        .option("--close", "for a run that its gateway no longer knows, take what is proven as all there is")
+        .option(
+          "--close",
+          "for a run that its gateway no longer knows, accept the proven rows as the whole run",
+        )
         .option(
           "--recheck [age]",
           "stream again the rows of finished runs last checked longer ago than AGE, such as 30d; of all runs without AGE " +

@@ -149,8 +149,8 @@ later commit replaces are kept for an hour. With --json each has file, table, in
 rows, bytes and sha256; what is withheld goes to standard error.
 
 With --views, a database shows the rows that the archive has at the time of a query, and
-needs the archive at its present path. Copied at the export, as they then were: runs, and with
---with-analytics round_trips, matches and positions, some 150 bytes a fill.
+needs the archive at its present path. Copied at the time of the export: runs, and with
+--with-analytics also round_trips, matches and positions, about 150 bytes per fill.
 
 Examples:
   runvault export fills --out fills.parquet

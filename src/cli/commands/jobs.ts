@@ -9,9 +9,9 @@ import type { Session } from "../process/session.ts";
 const schema = z.object({
   ...setShape,
   archive: nonEmpty.optional(),
-  name: nonEmpty.optional(),
+  "file|name": nonEmpty.optional(),
+  file: nonEmpty.optional(),
   id: nonEmpty.optional(),
-  fileId: nonEmpty.optional(),
   failed: z.boolean().default(false),
   limit: wholeNumber(1).default(20),
   wide: z.boolean().default(false),
@@ -22,7 +22,7 @@ export const jobsCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
   // a job file names its archive
-  unused: ({ name, id }) => ([name, id].some(isFile) ? ["archive"] : []),
+  unused: ({ "file|name": name, file }) => ([name, file].some(isFile) ? ["archive"] : []),
   declare: (command: Command) =>
     command
       .description(
@@ -30,18 +30,9 @@ export const jobsCommand = commandEntry({
           "in full. Reads the records in the archive and asks no gateway.",
       )
       .usage("[options] [file | name]\n       runvault jobs [options] show [file] [id]")
-      .argument(
-        "[name]",
-        "a job file, or the name of a job: only its executions; `show` prints one execution",
-      )
-      .argument(
-        "[id]",
-        "after `show`: a job file, or the id of an execution or the beginning of one; default `last`",
-      )
-      .argument(
-        "[fileId]",
-        "after `show FILE`: the id of an execution or the beginning of one; default `last`",
-      )
+      .argument("[file|name]", "a job file or the name of a job: list only its executions")
+      .argument("[file]", "after `show`: the job file")
+      .argument("[id]", "after `show`: the id of an execution, or its beginning (default: the last)")
       .addOption(
         new Option(
           "--archive <dir>",
@@ -68,7 +59,8 @@ Examples:
 });
 
 async function jobs(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const { name: first, id: second, fileId: third } = values;
+  // without a file, the second word is the id
+  const { "file|name": first, file: second, id: third } = values;
   const isShow = first === "show";
   const [word, rest] = isShow ? (isFile(second) ? [second, third] : [undefined, second]) : [first, undefined];
   const tooMany = isShow ? (isFile(second) ? undefined : third) : second;

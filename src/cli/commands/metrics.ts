@@ -15,7 +15,7 @@ export const metricsCommand = commandEntry({
       command
         .description(
           "Computes the figures of runs: returns and risk, drawdowns, months, rolling windows, trades, execution and " +
-            "factors. Several runs stand side by side. docs/metrics.md has every formula, and where other libraries differ.",
+            "factors. Several runs are shown side by side. docs/metrics.md has every formula, and where other libraries differ.",
         )
         .argument("<runs...>", runArgumentHelp),
     )

@@ -61,10 +61,11 @@ The file ending of --out can be .txt (table), .csv, .json, .ndjson or .jsonl, .a
 (arrow-stream) or .parquet; any other needs --format. On a terminal a table is cut to the terminal's
 width and to 1000 rows; anywhere else it is written in full.
 
-Three more tables are computed from fills when a statement names them, for all runs:
-round_trips (from a flat position to the next flat one; what is open at the end is marked, is_open),
-matches (what one fill closed of another, first in, first out) and positions (at the end of each
-run). --instruments says what the rows do not say of instruments: docs/instruments.md.
+Three more tables are computed from fills, for all runs, when a statement names them:
+round_trips (from one flat position to the next; a trade still open at the end has is_open),
+matches (pairs of fills in which one closes the other, first in, first out) and positions (at the
+end of each run). --instruments supplies facts about instruments that the rows lack:
+docs/instruments.md.
 
 Macros compute the figures of a run: performance, session_returns, session_points, drawdowns,
 monthly, rolling, benchmark_returns, execution, order_funnel, factor_coverage, factor_ic,

@@ -26,7 +26,7 @@ export const reconcileCommand = commandEntry({
       .addOption(archiveOption())
       .option(
         "--tolerance <amount>",
-        "largest difference that is no break (default: 0; for inverse contracts 0.000000001 a fill)",
+        "largest difference that does not count as a break (default: 0; for inverse contracts 0.000000001 a fill)",
       )
       .addOption(
         new Option(
@@ -51,15 +51,15 @@ export const reconcileCommand = commandEntry({
       )
       .option(
         "--within <time>",
-        "matched fills are no further apart in time (default: 5s where matched by time, else any)",
+        "largest time difference between matched fills (default: 5s where matched by time, else any)",
       )
       .option(
         "--price-within <bp>",
-        "matched fills are no further apart in price, in basis points (default: any where matched by time, else 0)",
+        "largest price difference between matched fills, in basis points (default: any where matched by time, else 0)",
       )
       .option(
         "--session <session>",
-        'where days end at which equity is compared: utc, or a time zone, such as "America/New_York 17:00" (default: utc)',
+        'the end of the day at which equity is compared: utc, or a time zone, such as "America/New_York 17:00" (default: utc)',
       )
       .addOption(allowIncompleteOption())
       .addOption(

@@ -19,7 +19,7 @@ export const reportCommand = commandEntry({
             "without scripts, that needs no other file. Several runs are compared on the same axes.",
         )
         .argument("<runs...>", runArgumentHelp)
-        .option("--out <file>", "the page; default INSTANCE-RUN.html in this folder")
+        .option("--out <file>", "file to write (default: INSTANCE-RUN.html in the current folder)")
         .option("--specs <dir>", "also write each chart as a Vega-Lite spec, with its data, for notebooks")
         .option("--force", "replace files that are there already")
         .option("--no-reconcile", "leave out reconciliation, the slowest part for millions of rows"),

@@ -37,8 +37,8 @@ export const rmCommand = commandEntry({
       .addOption(scratchOption())
       .option(
         "--older-than <age>",
-        "runs that ended longer ago than AGE, such as 90d; a run ended no earlier than its newest row, and if its end is " +
-          "unknown, when it was last committed",
+        "runs that ended longer ago than AGE, such as 90d, counted from the run's end or its newest row, whichever is " +
+          "later; if the end is unknown, from its last commit",
       )
       .option(
         "--any-state",

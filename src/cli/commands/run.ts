@@ -31,8 +31,8 @@ export const runCommand = commandEntry({
       )
       .option(
         "--deadline <time>",
-        "in place of the file's schedule.deadline: then no run begins, fetching stops, and what is fetched stays for the " +
-          "next time",
+        "replaces schedule.deadline; when it passes, no new run starts, fetching stops, and fetched rows are kept for the " +
+          "next execution",
       )
       .addOption(setOption())
       .option("--json", "report as JSON at the end")

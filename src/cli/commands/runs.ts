@@ -64,8 +64,8 @@ export const runsCommand = commandEntry({
         )
         .option(
           "--wide",
-          "every column, names in full even if they do not fit the terminal, and how the rows of each table came if a " +
-            "profile says so",
+          "every column, names in full even if they do not fit the terminal, and, with a profile, how each table's rows " +
+            "were fetched",
         )
         .option("--json", 'an object {"runs": […]}'),
       false,

@@ -70,7 +70,7 @@ export const serveCommand = commandEntry({
           "let web pages of this origin read the answers, such as https://desk.example; repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
-      .option("--max-rows <n>", "maximum rows of an answer over REST (413 above it) and of a page over RPC")
+      .option("--max-rows <n>", "most rows in a REST answer (more gives 413) and in an RPC page")
       .option(
         "--max-bytes <size>",
         "maximum bytes of rows in a REST answer, or of a file, such as 512MB; above it 413, or the answer is cut",

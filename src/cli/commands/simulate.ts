@@ -89,7 +89,7 @@ export const simulateCommand = commandEntry({
       )
       .option(
         "--symbols <n>",
-        "number of instruments that each run trades, each with bars of its own (default: 1)",
+        "number of instruments that each run trades, each with its own bars (default: 1)",
       )
       .option(
         "--currencies <list>",
@@ -98,7 +98,7 @@ export const simulateCommand = commandEntry({
       .addOption(
         new Option(
           "--accounting <way>",
-          "what cash pays for: whole purchases (spot, the default), or realized profit and fees alone (margin)",
+          "how cash is booked: full purchase prices (spot, the default), or only realized profit and fees (margin)",
         ).choices(accountings),
       )
       .option(

@@ -39,7 +39,8 @@ export async function completions(
     // imported late: it opens an archive
     const { jobWords } = await import("./job-words.ts");
     const { names, ids } = await jobWords(words, env);
-    const [name, id] = [jobs.get("name"), jobs.get("id")];
+    // after `show`, an id may come without a file
+    const [name, id] = [jobs.get("file|name"), jobs.get("file")];
     if (name !== undefined) name.handler = (complete) => offer(complete, [...names, "show"]);
     if (id !== undefined && ids.length > 0) id.handler = (complete) => offer(complete, ["last", ...ids]);
   }

@@ -23,10 +23,7 @@ export function figureOptions(command: Command): Command {
     .addOption(new Option("--rf <rate>", "yearly risk-free rate, such as 0.02 or 2%").default("0"))
     .option("--log", "logarithms of returns instead of simple returns")
     .addOption(
-      new Option(
-        "--base <base>",
-        "where the series begins: what was deposited, or the first session's equity",
-      )
+      new Option("--base <base>", "starting value of the series: the deposits, or the first session's equity")
         .choices(["deposit", "first"])
         .default("deposit"),
     )
@@ -41,7 +38,7 @@ export function figureOptions(command: Command): Command {
       ).default("0"),
     )
     .addOption(
-      new Option("--omega-return <rate>", "yearly return from which on Omega counts a gain").default("0"),
+      new Option("--omega-return <rate>", "yearly return above which Omega counts a gain").default("0"),
     )
     .addOption(
       new Option(

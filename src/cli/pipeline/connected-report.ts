@@ -15,7 +15,7 @@ export function connectedLines({ gateway, archive, targets }: ConnectedJob): rea
 }
 
 function gatewayText(gateway: ConnectedJob["gateway"]): string {
-  if (gateway === null) return "did not say what it has";
+  if (gateway === null) return "did not list its runs";
   const { instances, runs, plans, latest } = gateway;
   const which = runs === 0 ? "" : ` (${countsText(plans)})`;
   const named = latest === null ? "" : `; latest is ${visible(latest)}`;

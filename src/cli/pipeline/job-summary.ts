@@ -14,7 +14,7 @@ export function jobSummary(file: JobFile, starts: readonly Date[]): string[] {
   ];
   const told = toldText(file);
   if (told !== "") lines.push(["tells", told]);
-  if (schedule === undefined) lines.push(["starts", "by `runvault run` alone: it has no schedule"]);
+  if (schedule === undefined) lines.push(["starts", "only by `runvault run`: the file has no schedule"]);
   else
     lines.push(
       ["starts", scheduleText(file)],

@@ -590,7 +590,7 @@ export class SegmentBuilder {
   #isLeftOut(isRow: boolean, { early, late }: { readonly early: boolean; readonly late: boolean }): boolean {
     if (!isRow) return this.#beyond !== undefined;
     const { tsHigh: high, tsLow: low } = this.#key;
-    // negated, so that it also holds for NaN
+    // negated: NaN, for no row yet, also passes
     if (!(high - this.#seenFirstHigh > 0 || (high === this.#seenFirstHigh && low >= this.#seenFirstLow))) {
       this.#seenFirstHigh = high;
       this.#seenFirstLow = low;

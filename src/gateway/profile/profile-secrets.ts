@@ -11,7 +11,7 @@ export interface ProfileSecrets {
 
 export interface ProfileSecretsReading extends SecretReading {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Learns each value, so that it is never printed. */
+  /** Learns each value, and removes it from all output. */
   readonly scrubber: Pick<Scrubber, "add">;
 }
 

@@ -40,7 +40,7 @@ const columnSchema = z.discriminatedUnion("kind", [
 ]);
 export type ColumnSource = z.infer<typeof columnSchema>;
 
-/** How a table's rows become canonical: as data, so that it can be stored, compared and reversed. */
+/** How a table's rows become canonical, as data that can be stored, compared and reversed. */
 export const rowMapSchema = z.strictObject({
   /** `exact`: numbers of exact columns may be unquoted; rounding by the gateway cannot be detected. */
   numbers: z.enum(["text", "exact"]),

@@ -367,7 +367,7 @@ function isLeft({ instanceId, runId }: RunRef, { leftBefore }: ChooseJobRuns): b
   return leftBefore.some((run) => run.instanceId === instanceId && run.runId === runId);
 }
 
-/** Whether the gateway will soon forget a run, so that it must be proven now. */
+/** Whether a run must be proven now, because the gateway will soon forget it. */
 export function isExpiring(
   { expires }: Pick<JobRun, "expires">,
   { gateway: { keeps } }: Pick<Job, "gateway">,

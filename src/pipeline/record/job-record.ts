@@ -84,7 +84,7 @@ const tableLineSchema = z.strictObject({
   /** Its proof, as in the certificate. */
   proof: z.string().nullable(),
   rows: count,
-  /** Whether `runvault maintain accept` accepted it, so that it fails no job. */
+  /** Whether `runvault maintain accept` accepted it. Such a table fails no job. */
   accepted: z.boolean(),
   error: recordedErrorSchema.nullable(),
 });

@@ -47,7 +47,7 @@ VARIABLES = ${list(needed)}
 # a retry helps after these: out of reach, locked, disk full; and after a signal, which is below 0. After 8, the deadline, the next start goes on
 TRIED_AGAIN = {${triedAgain.join(", ")}}
 JITTER_SECONDS = ${seconds.jitter}
-# how late a missed start is made up for: what the file allows, and Airflow's own lateness
+# how late a missed start is made up for: catch_up from the file, plus Airflow's own delay
 LATEST_SECONDS = ${latestSeconds(plan)}
 # how long an execution may take to end once it was asked to
 STOP_SECONDS = ${stopSeconds(plan)}

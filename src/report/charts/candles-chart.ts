@@ -211,7 +211,7 @@ function candleLayers(
             type: "rect",
             aria: true,
             fill: colour,
-            // a rising candle is lighter, so that it can be recognized without its colour
+            // rising candles are lighter, to be recognized without colour
             fillOpacity: isUp ? 0.35 : 1,
             stroke: colour,
             strokeWidth: 0.75,

@@ -7,7 +7,7 @@ export interface Chart {
   readonly title: string;
   /** One or two sentences on what is drawn and left out. Plain text. */
   readonly caption: string;
-  /** The vega-lite spec at the wide size, with inline data and the light theme's colours, so that it draws anywhere. */
+  /** The vega-lite spec at the wide size, with inline data and the light theme's colours. It draws anywhere. */
   readonly spec: TopLevelSpec;
   /** An `<svg>` element of 980 px. Its colours are the page's CSS variables, and it has no ids. */
   readonly wide: string;

@@ -74,7 +74,7 @@ async function follow(
     }
     if (response.destroyed) ending = "left";
   } catch (error) {
-    // a failing log is cut, so that it does not look complete
+    // a failing log is cut: a clean end would look complete
     ending = "cut";
     onError(RunvaultError.from(error));
   }

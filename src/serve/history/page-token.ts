@@ -65,8 +65,8 @@ export class PageTokens {
   }
 
   /**
-   * A position as an opaque token. It contains the run, so that a listing of the latest run stays with its first one,
-   * and a seal over listing and position, so that it fits no other listing and cannot be forged.
+   * A position as an opaque token. It contains the run, because a listing of the latest run must stay with the first
+   * one, and a seal over listing and position: it fits no other listing and cannot be forged.
    */
   format(listing: Listing, position: PagePosition): string {
     const bytes = Buffer.alloc(fixedBytes);

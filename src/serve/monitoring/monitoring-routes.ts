@@ -132,8 +132,7 @@ export interface Listening {
 }
 
 /**
- * The host and port by which the client reached us, so that it can reach the targets too; without a Host header, our
- * own.
+ * The host and port by which the client reached us, and can reach the targets too; without a Host header, our own.
  */
 export function reachedBy(host: string, listening: Listening): string {
   const [, name, port] = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/.exec(host) ?? [];

@@ -116,7 +116,7 @@ function unknownMethods(
 }
 
 /**
- * The handlers as routes, each at its path. The response is written here rather than by connect-node, so that it is
+ * The handlers as routes, each at its path. The response is written here rather than by connect-node: it must be
  * logged before the client sees its end, and its bytes can be changed.
  */
 export function rpcRoutes(

@@ -246,7 +246,7 @@ describe("a factor without figures says why:", () => {
     world = await macroWorld({ bars, factors });
     expect((await icOf())[0]).toMatchObject({
       symbol: null,
-      reason: "at no instant do both the factor and the return vary",
+      reason: "no time at which both factor and return vary",
     });
     const [through] = await icOf("horizons := [1], min_symbols := 6");
     expect(through).toMatchObject({ symbol: "S0", reason: "no value differs from another" });
@@ -265,7 +265,7 @@ describe("a factor without figures says why:", () => {
     });
     expect(reasonsOf(await figures("factor_ic"))).toEqual(new Set(["fewer than 3 values with a return"]));
     expect(reasonsOf(await figures("factor_quantiles"))).toEqual(
-      new Set(["at no instant do 5 symbols have the factor and the return"]),
+      new Set(["no time has 5 symbols with both factor and return"]),
     );
     const coverage = await figures("factor_coverage");
     expect(coverage.find(({ metric }) => metric === "mean")).toMatchObject({ reason: "values beyond 1e70" });

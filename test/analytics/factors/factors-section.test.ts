@@ -43,7 +43,7 @@ test("of one symbol, coefficients are through time, and quantiles say why there 
   ]);
   expect(parts.find(({ by }) => by === "quantiles")!.figures.spread).toEqual({
     value: null,
-    reason: "at no instant do 5 symbols have the factor and the return",
+    reason: "no time has 5 symbols with both factor and return",
   });
 });
 

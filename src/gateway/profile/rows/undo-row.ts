@@ -27,7 +27,7 @@ export function rowUndoer(plan: RowPlan, onUndone?: OnUndone): (line: string) =>
   return (line) => {
     const values = new Map(readLine(plan, line).members.map(({ name, value }) => [name, value]));
     const row: GrowingObject = new Map();
-    // first, so that its members keep their order
+    // first, to keep the order of its members
     const extra = values.get("extra");
     if (extra !== undefined) {
       if (extra.kind !== "object") throw damaged(plan, `has ${shownValue(extra)} as extra`);
