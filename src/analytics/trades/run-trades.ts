@@ -36,7 +36,7 @@ export interface RunTrades {
   /** The value of a signed quantity of a position's instrument at a price, in money. */
   value(position: number, quantity: bigint, price: bigint): bigint;
   /** Makes one pass over the fills. */
-  walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch">): readonly FinalPosition[];
+  walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch" | "withPaths">): readonly FinalPosition[];
 }
 
 /**

@@ -162,15 +162,17 @@ function feeColumns<Row extends { readonly fees: bigint; readonly feeCurrency: n
 }
 
 function excursionColumns(price: DecimalType): readonly TradeColumn<Trade>[] {
-  // computed once a row, though three columns show it
+  // computed once a row, though five columns show it
   let known: { readonly of: Trade; readonly is: ReturnType<Trade["excursions"]> } | null = null;
   const of = (trade: Trade, run: RunTrades) => {
-    if (known?.of !== trade) known = { of: trade, is: trade.excursions(run.barsOf(trade.position)) };
+    if (known?.of !== trade) known = { of: trade, is: trade.excursions(run) };
     return known.is;
   };
   return [
     { name: "mae", type: price, of: (trade, run) => of(trade, run).mae },
     { name: "mfe", type: price, of: (trade, run) => of(trade, run).mfe },
+    money("mae_pnl", (trade: Trade, run) => of(trade, run).maePnl),
+    money("mfe_pnl", (trade: Trade, run) => of(trade, run).mfePnl),
     { name: "excursion_source", type: "VARCHAR", of: (trade, run) => of(trade, run).source },
   ];
 }

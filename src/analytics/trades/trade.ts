@@ -1,9 +1,9 @@
-import { divideHalfEven } from "../../model/fixed-point.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import type { BarColumns } from "./bar-columns.ts";
+import type { Instrument } from "../instruments/instrument.ts";
 import type { Lot, Match } from "./fifo-position.ts";
 import type { FillColumns } from "./fill-columns.ts";
-import { rescale } from "./valuation.ts";
+import { type Excursions, type Market, TradePath } from "./trade-path.ts";
+import { amountOf, averagePrice, rescale } from "./valuation.ts";
 
 /**
  * The definition of one trade. `flat`: from a flat position to the next flat one. `order`: what the fills of one order
@@ -24,22 +24,13 @@ export interface Mark {
   readonly source: "bar" | "fill";
 }
 
-/** The best and worst result of one unit between entry and exit, in price. */
-export interface Excursions {
-  /** Maximum adverse excursion: zero or below, unless the position never was worse. */
-  readonly mae: bigint;
-  /** Maximum favourable excursion. */
-  readonly mfe: bigint;
-  /** From whole bars between entry and exit; else from the trade's own fills alone. */
-  readonly source: "bars" | "fills";
-}
-
 /** A trade as it grows, match by match. */
 export class Trade {
   /** Index of its position. */
   readonly position: number;
   readonly isLong: boolean;
   readonly #fills: FillColumns;
+  readonly #kind: Instrument["kind"];
   /** Fills by index: the first that opened, the last that opened, and the last that closed or `none`. */
   readonly entry: number;
   lastEntry: number;
@@ -50,7 +41,7 @@ export class Trade {
   /** Opened; above zero. */
   quantity = 0n;
   exitQuantity = 0n;
-  /** Σ price × quantity, with the decimals of both. */
+  /** What average prices are made of: Σ price × quantity, or, of an inverse contract, Σ quantity / price. */
   entryAmount = 0n;
   exitAmount = 0n;
   /** Profit before fees, in money; open quantities at their mark. */
@@ -62,18 +53,18 @@ export class Trade {
   venue: number;
   /** The mark of the part that is open at the end. */
   mark: Mark | null = null;
-  #low: bigint;
-  #high: bigint;
+  /** Only if excursions are wanted: a trade may have millions of fills. */
+  readonly #path: TradePath | null;
 
-  constructor(fills: FillColumns, entry: number) {
+  constructor(fills: FillColumns, entry: number, withPath: boolean) {
     this.#fills = fills;
     this.position = fills.position[entry]!;
+    this.#kind = fills.positions[this.position]!.instrument.kind;
     this.isLong = fills.isBuy[entry] === 1;
     this.entry = entry;
     this.lastEntry = entry;
     this.venue = fills.venue[entry]!;
-    this.#low = fills.price[entry]!;
-    this.#high = this.#low;
+    this.#path = withPath ? new TradePath() : null;
   }
 
   get isOpen(): boolean {
@@ -88,7 +79,8 @@ export class Trade {
       this.#meet(exit);
     }
     this.exitQuantity += quantity;
-    this.exitAmount += quantity * this.#fills.price[exit]!;
+    this.exitAmount += amountOf(this.#kind, quantity, this.#fills.price[exit]!);
+    this.#path?.exit(exit, quantity);
     this.#charge(exit, exitFee);
     this.gross += this.isLong ? exitValue - entryValue : entryValue - exitValue;
   }
@@ -98,7 +90,6 @@ export class Trade {
     this.#enter(fill, quantity, fee);
     this.gross += this.isLong ? worth - value : value - worth;
     this.mark = mark;
-    this.#reach(mark.price);
   }
 
   /** Profit less fees, in money; null if the fees are in another currency than the profit. */
@@ -116,28 +107,19 @@ export class Trade {
     return this.mark !== null && this.mark.ts > last ? this.mark.ts : last;
   }
 
-  /** Average price, rounded half-even to the decimals of prices. */
+  /** Average price, of an inverse contract the harmonic mean, rounded half-even to the decimals of prices. */
   get entryPrice(): bigint {
-    return divideHalfEven(this.entryAmount, this.quantity);
+    return averagePrice(this.#kind, this.quantity, this.entryAmount);
   }
 
   get exitPrice(): bigint | null {
-    return this.exitQuantity === 0n ? null : divideHalfEven(this.exitAmount, this.exitQuantity);
+    return this.exitQuantity === 0n ? null : averagePrice(this.#kind, this.exitQuantity, this.exitAmount);
   }
 
-  /**
-   * MAE and MFE from the bars that open at or after the first entry and close at or before the last exit, and from its
-   * own fills. The bars that entry and exit fall into are left out: they hold prices of before and after.
-   */
-  excursions(bars: BarColumns | null): Excursions {
-    const within = bars?.within(this.from, this.to) ?? null;
-    const low = within !== null && within.low < this.#low ? within.low : this.#low;
-    const high = within !== null && within.high > this.#high ? within.high : this.#high;
-    const entry = this.entryPrice;
-    const source = within === null ? "fills" : "bars";
-    return this.isLong
-      ? { mae: low - entry, mfe: high - entry, source }
-      : { mae: entry - high, mfe: entry - low, source };
+  /** MAE and MFE. Throws unless the walk was made `withPaths`. */
+  excursions(market: Market): Excursions {
+    if (this.#path === null) throw new TypeError("excursions need a walk with paths");
+    return this.#path.excursions(this.#fills, this, market);
   }
 
   #enter(fill: number, quantity: bigint, fee: bigint): void {
@@ -147,18 +129,13 @@ export class Trade {
       this.#meet(fill);
     }
     this.quantity += quantity;
-    this.entryAmount += quantity * this.#fills.price[fill]!;
+    this.entryAmount += amountOf(this.#kind, quantity, this.#fills.price[fill]!);
+    this.#path?.enter(fill, quantity);
     this.#charge(fill, fee);
   }
 
   #meet(fill: number): void {
-    this.#reach(this.#fills.price[fill]!);
     if (this.#fills.venue[fill] !== this.venue) this.venue = several;
-  }
-
-  #reach(price: bigint): void {
-    if (price < this.#low) this.#low = price;
-    if (price > this.#high) this.#high = price;
   }
 
   #charge(fill: number, fee: bigint): void {

@@ -89,6 +89,19 @@ export function priceAt(
   return divisor < 0n ? divideHalfEven(-dividend, -divisor) : divideHalfEven(dividend, divisor);
 }
 
+/** Decimals of the quotients that harmonic means are made of: more than any price has digits, twice. */
+const quotient = 10n ** 80n;
+
+/** What average prices are made of. These amounts are added up; those of inverse contracts make a harmonic mean. */
+export function amountOf(kind: Instrument["kind"], quantity: bigint, price: bigint): bigint {
+  return kind === "linear" ? quantity * price : divideHalfEven(quantity * quotient, price);
+}
+
+/** The average price of a quantity that such amounts add up for: rounded half-even to the decimals of prices. */
+export function averagePrice(kind: Instrument["kind"], quantity: bigint, amount: bigint): bigint {
+  return kind === "linear" ? divideHalfEven(amount, quantity) : divideHalfEven(quantity * quotient, amount);
+}
+
 /** Scaled integers at a coarser scale, half-even; at a finer one exactly. */
 export function rescale(value: bigint, from: number, to: number): bigint {
   return to >= from ? value * 10n ** BigInt(to - from) : divideHalfEven(value, 10n ** BigInt(from - to));

@@ -36,6 +36,8 @@ export interface Walk {
   /** The bars of a position's instrument; null if there are none. */
   barsOf(position: number): BarColumns | null;
   readonly grouping: Grouping;
+  /** Whether trades keep what their excursions need. Default: false. */
+  readonly withPaths?: boolean;
   /** Called for each trade when it is over, in order of closing, and then for open ones at the end. */
   onTrade?(trade: Trade): void;
   /** Called for each match. */
@@ -116,23 +118,27 @@ class PositionState {
     onMatch?.(match);
     if (onTrade === undefined) return;
     if (grouping === "match") {
-      const trade = new Trade(fills, match.entry);
+      const trade = this.#begin(match.entry);
       trade.add(match);
       onTrade(trade);
     } else if (grouping === "order") {
       // an order has one side, but a gateway that gives its id to two must not make a trade of both
       const key = orderKey(fills.order![match.exit]!, fills.isBuy[match.exit]!);
-      const trade = this.#orders.get(key) ?? new Trade(fills, match.entry);
+      const trade = this.#orders.get(key) ?? this.#begin(match.entry);
       trade.add(match);
       this.#orders.set(key, trade);
     } else {
-      this.#flat ??= new Trade(fills, match.entry);
+      this.#flat ??= this.#begin(match.entry);
       this.#flat.add(match);
       if (!this.#fifo.isFlat) return;
       onTrade(this.#flat);
       this.#flat = null;
     }
   };
+
+  #begin(entry: number): Trade {
+    return new Trade(this.#walk.fills, entry, this.#walk.withPaths ?? false);
+  }
 
   endOrder(order: number): void {
     for (const side of [0, 1]) {
@@ -145,14 +151,14 @@ class PositionState {
   }
 
   end(): FinalPosition {
-    const { fills, onTrade } = this.#walk;
+    const { onTrade } = this.#walk;
     const mark = this.#mark();
     for (const trade of this.#orders.values()) onTrade?.(trade);
     if (!this.#fifo.isFlat) {
       let open = this.#flat;
       let before = 0n;
       for (const lot of this.#fifo.lots()) {
-        open ??= new Trade(fills, lot.fill);
+        open ??= this.#begin(lot.fill);
         // the value of all lots up to this one minus those before, so that rounding does not change their sum
         const upTo = before + lot.quantity;
         open.addOpen(lot, this.#value(upTo, mark.price) - this.#value(before, mark.price), mark);

@@ -83,7 +83,7 @@ class Writers {
 
   add(run: RunTrades): void {
     const trades = (grouping: Grouping, onTrade?: (trade: Trade) => void) =>
-      run.walk(grouping, onTrade === undefined ? {} : { onTrade });
+      run.walk(grouping, onTrade === undefined ? {} : { withPaths: true, onTrade });
     const [roundTrips, matches, positions] = [this.#roundTrips, this.#matches, this.#positions];
     let ends: readonly FinalPosition[] | null = null;
     if (roundTrips !== null) ends = trades("flat", (trade) => roundTrips.add(trade, run));

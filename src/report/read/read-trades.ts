@@ -17,7 +17,7 @@ export interface ToldTrade {
   readonly exitPrice: string;
   readonly fees: string;
   readonly net: string;
-  /** In the currency of the series. */
+  /** In the currency of the series, before fees. */
   readonly mae: number;
   readonly mfe: number;
 }
@@ -28,7 +28,7 @@ export interface TradesRead extends SeriesKey {
   readonly net: Float64Array;
   readonly mae: Float64Array;
   readonly mfe: Float64Array;
-  /** Excursions from the trade's own fills, because no whole bar lies within it. */
+  /** Excursions from the trade's own fills, because no whole bar lies between two of them. */
   readonly fromFills: number;
   /** The ten best and the ten worst; a trade is in one of the two. */
   readonly best: readonly ToldTrade[];
@@ -62,7 +62,7 @@ export async function readTrades(
     return own;
   };
   for (const position of trades.fills.positions.keys()) of(position);
-  trades.walk(run.options.group, { onTrade: (trade) => of(trade.position).add(trade) });
+  trades.walk(run.options.group, { withPaths: true, onTrade: (trade) => of(trade.position).add(trade) });
   return [...gathered.values()].map((own) => own.read(span));
 }
 
@@ -109,16 +109,10 @@ class Gathered {
     return Number(value) / 10 ** this.#trades.fills.scales.money;
   }
 
-  /** The whole trade's result at its worst and best price, against its entry. */
+  /** The least and the greatest result of the whole trade, before fees. */
   #excursions(trade: Trade): { readonly mae: number; readonly mfe: number; readonly source: string } {
-    const { position, isLong, quantity, entryPrice } = trade;
-    const { mae, mfe, source } = trade.excursions(this.#trades.barsOf(position));
-    const held = isLong ? quantity : -quantity;
-    const worth = (price: bigint) => this.#trades.value(position, held, price);
-    const at = (excursion: bigint) =>
-      this.#money(worth(isLong ? entryPrice + excursion : entryPrice - excursion) - worth(entryPrice));
-    // a rounded average price may lie beyond the only actual price
-    return { mae: Math.min(at(mae), 0), mfe: Math.max(at(mfe), 0), source };
+    const { maePnl, mfePnl, source } = trade.excursions(this.#trades);
+    return { mae: this.#money(maePnl), mfe: this.#money(mfePnl), source };
   }
 
   #told(trade: Trade): ToldTrade {

@@ -77,8 +77,8 @@ async function panelHtml(panel: Panel, { reported, drawings }: PageParts): Promi
     }),
     note:
       fromFills === 0
-        ? "From whole bars between entry and exit, and the trades' own fills."
-        : `From whole bars between entry and exit; of ${countText(fromFills, "trade")} without one, from ${agreeing(fromFills, "its", "their")} fills alone.`,
+        ? "From the trades' own fills and whole bars between them, before fees."
+        : `From the trades' own fills and whole bars between them, before fees; of ${countText(fromFills, "trade")} without one, from ${agreeing(fromFills, "its", "their")} fills alone.`,
   });
   parts.push(drawings.add(excursions, excursions.title));
   for (const by of breakdowns) {

@@ -92,7 +92,7 @@ async function worldOf(fills: readonly Row[], bars: readonly Row[] = [], equity 
 /** What is to be seen of a trade, with exact values as integers. */
 function seen(trade: Trade, run: RunTrades) {
   const { position, isLong, isOpen, quantity, gross, fees, net, from, to, entryPrice, exitPrice } = trade;
-  const excursions = trade.excursions(run.barsOf(position));
+  const excursions = trade.excursions(run);
   return {
     position,
     isLong,
@@ -111,7 +111,7 @@ function seen(trade: Trade, run: RunTrades) {
 
 function tradesOf(run: RunTrades, grouping: Grouping) {
   const trades: ReturnType<typeof seen>[] = [];
-  const ends = run.walk(grouping, { onTrade: (trade) => trades.push(seen(trade, run)) });
+  const ends = run.walk(grouping, { withPaths: true, onTrade: (trade) => trades.push(seen(trade, run)) });
   return { trades, ends };
 }
 
@@ -273,6 +273,8 @@ describe("whatever is traded", () => {
             fees: exact(trade.fees, scales.fee),
             gross: exact(trade.gross, scales.money),
             net: exact(trade.net, scales.money),
+            maePnl: exact(trade.maePnl, scales.money),
+            mfePnl: exact(trade.mfePnl, scales.money),
             // averages are rounded to the decimals of prices
             entryPrice: undefined,
             exitPrice: undefined,
@@ -353,6 +355,8 @@ describe("runs with little in them", () => {
           // the two bars behind the fill, not the one that it closes
           mae: -2n * nano,
           mfe: 4n * nano,
+          maePnl: -4n * nano * nano,
+          mfePnl: 8n * nano * nano,
           source: "bars",
         },
       ]);
@@ -365,8 +369,11 @@ describe("runs with little in them", () => {
     const { trades, ends } = tradesOf(await world.read(), "flat");
     expect(trades[0]).toMatchObject({
       gross: 6n * nano * nano,
-      mae: -3n * nano,
-      mfe: 3n * nano,
+      // at 16 the unit that was open, at 10, was 6 above; the average of both is 3 below
+      mae: 0n,
+      mfe: 6n * nano,
+      maePnl: 0n,
+      mfePnl: 6n * nano * nano,
       source: "fills",
     });
     expect(ends[0]!.mark).toEqual({ price: 16n * nano, ts: 2n * minute, source: "fill" });
