@@ -24,9 +24,11 @@ import {
 
 /**
  * Garbage collection, an acceptance or a small run's job holds a run for less than this, so none of them is a reason to
- * end a job, or to leave a run for the next night. Creating a lock's file takes less, too.
+ * end a job, or to leave a run for the next night. Creating a lock's file takes less, too, unless the machine is busy.
  */
 const briefMs = 2_000;
+/** How often a lock's file is created at least before its being replaced is an error. */
+const fewAttempts = 5;
 
 /**
  * Locks a run for one job, as `lockRunNow` does, and retries for two seconds if another job has it. Throws the signal's
@@ -262,7 +264,9 @@ function pidIn(message: string): string | undefined {
 /** Creates the file and its folder if missing; returns the name under which the lock is held. */
 async function attach(locks: DuckDBConnection, layout: Layout, file: string): Promise<string> {
   const lastMs = performance.now() + briefMs;
-  for (;;) {
+  // on a busy machine or a slow disk, creating the file once may already take longer
+  const isOver = (attempt: number) => attempt >= fewAttempts && performance.now() >= lastMs;
+  for (let attempt = 1; ; attempt++) {
     await makeRealFolder(layout, dirname(file));
     const before = await lstatOrNull(file);
     const name = `lock_${++taken}`;
@@ -272,7 +276,7 @@ async function attach(locks: DuckDBConnection, layout: Layout, file: string): Pr
       const message = error instanceof Error ? error.message : "";
       // another process removed the file or its folder, or is creating it
       const isPassing = isGone(message) || isTorn(message);
-      if (!isPassing || performance.now() >= lastMs) throw error;
+      if (!isPassing || isOver(attempt)) throw error;
       if (isTorn(message)) await mendLockFile(file);
       await setTimeout(5);
       continue;
@@ -283,7 +287,7 @@ async function attach(locks: DuckDBConnection, layout: Layout, file: string): Pr
     // this or another process has just created it, and may have removed it again between opening and locking; only a
     // file that existed before and still does is the same lock for everyone
     await locks.run(`DETACH ${name}`);
-    if (performance.now() < lastMs) continue;
+    if (!isOver(attempt)) continue;
     throw new RunvaultError("locked", "the lock file keeps being replaced", {
       place: { file },
       hint: "Run the same command again; if that does not help, find what removes files below locks/.",
