@@ -282,6 +282,14 @@ describe("of a gateway, runvault check --connect", () => {
     });
   });
 
+  // keep.runs was not among what the hint names
+  it("names keep.runs where the job has it, because older runs are not fetched", async () => {
+    const { stdout } = await check({ keep: { runs: "1min" } }, {}, "--json");
+    const [fault] = JSON.parse(stdout).files[0].faults;
+    expect(fault.message).toContain("no run of the gateway matches now");
+    expect(fault.hint).toContain("ended_within, exclude and keep.runs;");
+  });
+
   it("says what is done and what is new once there is an archive", async () => {
     await world.write({ runs: { instances: ["i1"] } });
     const file = join(world.folder, "nightly.yaml");
