@@ -1,7 +1,7 @@
 import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import type { Terminal } from "../../src/cli/output/terminal.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { Corvid, corvidProfile } from "../fixtures/foreign/corvid/corvid.ts";
@@ -39,6 +39,14 @@ const threeMistakes = (text: string) =>
     .replace("ts_event: { from: time, unit: ms }", "ts_event: time")
     .replace("to: inclusive }", "to: exclusive }")
     .replace("next: page.next", "next: page.cursor");
+
+// `latest` was refused, as an id that no gateway is asked for
+test("INSTANCE/latest is the run that began last by the profile's lists", async () => {
+  const { stdout } = await check(acme, ["--json"]);
+  const [instance] = JSON.parse(stdout).run.split("/");
+  const latest = await check(acme, [`${instance}/latest`]);
+  expect(latest.stderr).toContain(`${instance}/latest is ${instance}/`);
+});
 
 describe("docs/profiles.md", () => {
   it("has the profile that is tested, and prints what the check of it prints", async () => {
