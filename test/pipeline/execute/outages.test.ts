@@ -68,6 +68,8 @@ test("an outage is one line, one more at each interval and one at its end, and i
   world.failing = down();
   const notes: string[] = [];
   const note = (text: string) => {
+    // Node renews the date of answers once a second, and later on a busy machine
+    if (text.startsWith("the gateway's clock is")) return;
     if (notes.push(text) === 3) world.failing = null;
   };
   const pauses = { firstPauseMs: 10, longestPauseMs: 20, noteEveryMs: 50 };
