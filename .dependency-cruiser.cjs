@@ -406,7 +406,7 @@ const folders = {
       "changes",
       "message",
       "metrics",
-      "open-tellers",
+      "open-notifiers",
       "tell-end",
       "tell-start",
       "tell-test",

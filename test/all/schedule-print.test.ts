@@ -64,7 +64,7 @@ function printed(kind: string, path: string, ...more: string[]): string {
 }
 
 /** What a program that stands for runvault was given, one argument a line. */
-const teller = "const [, , ...words] = process.argv; console.log(JSON.stringify(words));";
+const notifier = "const [, , ...words] = process.argv; console.log(JSON.stringify(words));";
 
 describe("units of systemd", () => {
   /** Writes both units, each from behind the line with its path; gives where. */
@@ -137,7 +137,7 @@ describe.skipIf(!requires("flock"))("the line of a crontab", () => {
   }
 
   test("gives a shell the words that were meant, after a short wait", async () => {
-    const line = await tryLine(file, `${teller} console.log(process.env.GATEWAY_URL);`);
+    const line = await tryLine(file, `${notifier} console.log(process.env.GATEWAY_URL);`);
     const { status, stdout, stderr } = spawnSync("/bin/sh", ["-c", line], {
       encoding: "utf8",
       env: { PATH: process.env.PATH },
@@ -162,7 +162,7 @@ describe.skipIf(!requires("flock"))("the line of a crontab", () => {
   });
 
   test("passes over what is missing to none", async () => {
-    const line = (await tryLine(file, teller)).replace("job.env", "none.env");
+    const line = (await tryLine(file, notifier)).replace("job.env", "none.env");
     expect(spawnSync("/bin/sh", ["-c", line]).status).toBe(2);
   });
 });

@@ -15,7 +15,7 @@ function promtool(args: readonly string[], input = "") {
   return { status, stdout, stderr };
 }
 
-const figures = async (exit: number) => await metricsText({ ...endedJob({}, exit), tellersFailed: 1 });
+const figures = async (exit: number) => await metricsText({ ...endedJob({}, exit), notifiersFailed: 1 });
 
 test.skipIf(!requires("promtool")).each([0, 4])(
   "promtool finds nothing to mend in the figures of a job with exit status %i",

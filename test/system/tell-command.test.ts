@@ -9,7 +9,7 @@ import { createScrubber } from "../../src/model/text/scrubber.ts";
 import { messageSchema } from "../../src/pipeline/tell/message.ts";
 import { runCommand } from "../../src/pipeline/tell/run-command.ts";
 import { tellEnd } from "../../src/pipeline/tell/tell-end.ts";
-import { endAt, endedJob, tellersOf } from "../fixtures/tell/ended-job.ts";
+import { endAt, endedJob, notifiersOf } from "../fixtures/tell/ended-job.ts";
 import { answers, Receiver } from "../fixtures/tell/receiver.ts";
 
 let folder: string;
@@ -26,8 +26,8 @@ const stubborn = `'${process.execPath}' -e 'process.on("SIGTERM", () => {}); set
 
 /** Tells a command, and gives its line, its attempts and what was logged. */
 async function told(command: string[], attemptMs = 60_000) {
-  const { tellers, logged } = tellersOf({ command }, { ...times, attemptMs });
-  const end = await tellEnd(tellers, endedJob());
+  const { notifiers, logged } = notifiersOf({ command }, { ...times, attemptMs });
+  const end = await tellEnd(notifiers, endedJob());
   const [line] = end.told;
   return { line: line!, end, logged };
 }
@@ -144,9 +144,9 @@ describe("a command", () => {
       `#!/bin/sh\n[ -e ${file} ] && exit 0\n: > ${file}\necho "hook 5ecretHook9 refused" >&2\nexit 1\n`,
     );
     await chmod(program, 0o755);
-    const { tellers, logged } = tellersOf({ command: [program] }, times, createScrubber());
-    tellers.scrubber.add("5ecretHook9");
-    const { told: lines } = await tellEnd(tellers, endedJob());
+    const { notifiers, logged } = notifiersOf({ command: [program] }, times, createScrubber());
+    notifiers.scrubber.add("5ecretHook9");
+    const { told: lines } = await tellEnd(notifiers, endedJob());
     expect(lines).toMatchObject([{ result: "done", attempts: 2 }]);
     expect(logged).toMatchObject([{ output: "hook *** refused\n" }]);
     expect(existsSync(file)).toBe(true);
@@ -154,8 +154,8 @@ describe("a command", () => {
 
   test("that heard it makes a trouble told, although the webhook did not", async () => {
     await using receiver = await Receiver.open(answers(500));
-    const { tellers } = tellersOf({ command: ["sh", "-c", ":"], webhook: receiver.url }, times);
-    const { told: lines, troubles } = await tellEnd(tellers, endedJob());
+    const { notifiers } = notifiersOf({ command: ["sh", "-c", ":"], webhook: receiver.url }, times);
+    const { told: lines, troubles } = await tellEnd(notifiers, endedJob());
     expect(lines.map(({ to, result }) => [to, result])).toEqual([
       ["webhook", "failed"],
       ["command", "done"],

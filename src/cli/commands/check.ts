@@ -74,8 +74,8 @@ async function check(values: z.output<typeof schema>, session: Session): Promise
   }
   const [file] = read.files;
   if (values.testNotify && isSound && file?.job != null) {
-    const { testTellers } = await import("../pipeline/test-tellers.ts");
-    return await testTellers(file.job.job, session);
+    const { testNotifiers } = await import("../pipeline/test-notifiers.ts");
+    return await testNotifiers(file.job.job, session);
   }
   const connected = values.connect ? await connectedOf(read, session) : null;
   const now = new Date();

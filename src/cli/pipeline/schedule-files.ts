@@ -13,7 +13,7 @@ import { openScheduleServer } from "../../pipeline/schedule/schedule-server.ts";
 import { type ReadScheduled, type ScheduleEvent, Scheduler } from "../../pipeline/schedule/scheduler.ts";
 import { tellOfFile } from "../../pipeline/schedule/tell-of-file.ts";
 import type { MeasuredJob } from "../../pipeline/tell/metrics.ts";
-import { openTellers } from "../../pipeline/tell/open-tellers.ts";
+import { openNotifiers } from "../../pipeline/tell/open-notifiers.ts";
 import type { Session } from "../process/session.ts";
 import { faultLine } from "./check-report.ts";
 import { addSecrets } from "./job-secrets.ts";
@@ -180,8 +180,8 @@ async function tell({ file, was, faults }: Changed, session: Session): Promise<v
   const { job } = was;
   const { terminal, scrubber, log } = session;
   addSecrets(job, session);
-  const tellers = openTellers(job, { env: terminal.env, scrubber, log });
-  await tellOfFile(tellers, { job, file, faults, tool: `runvault ${version()}`, at: new Date() });
+  const notifiers = openNotifiers(job, { env: terminal.env, scrubber, log });
+  await tellOfFile(notifiers, { job, file, faults, tool: `runvault ${version()}`, at: new Date() });
 }
 
 function eventText(event: ScheduleEvent): string {

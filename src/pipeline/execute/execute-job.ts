@@ -10,7 +10,7 @@ import { lockJob } from "../record/job-lock.ts";
 import { type OpenRecord, openRecord } from "../record/open-record.ts";
 import { recordedError } from "../record/recorded-error.ts";
 import { thinRecords } from "../record/thin-records.ts";
-import { openTellers, type Tellers } from "../tell/open-tellers.ts";
+import { type Notifiers, openNotifiers } from "../tell/open-notifiers.ts";
 import { tellStart } from "../tell/tell-start.ts";
 import { tellFailedBeat, tellUnbegun } from "../tell/tell-unbegun.ts";
 import { Execution } from "./execution.ts";
@@ -37,12 +37,12 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
   const startedMs = performance.now();
   const deadlineMs = means.deadlineMs ?? job.schedule?.deadline?.ms ?? null;
   const graceMs = job.schedule?.grace.ms ?? usualGraceMs;
-  const tellers = openTellers(job, { env, scrubber, log, clock });
+  const notifiers = openNotifiers(job, { env, scrubber, log, clock });
   let begun: Begun;
   try {
     begun = await beginning(file, means, deadlineMs);
   } catch (thrown) {
-    await tellThatNot(tellers, file, means, RunvaultError.from(thrown));
+    await tellThatNot(notifiers, file, means, RunvaultError.from(thrown));
     throw thrown;
   }
   await using _begun = begun;
@@ -52,7 +52,7 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
   yield { kind: "line", line: begin };
   step("record-begun");
   // a slow notifier must not delay the work
-  const starting = tellStart(tellers);
+  const starting = tellStart(notifiers);
   let telling = Promise.resolve();
   const execution = new Execution({ file, means, archive, record, stop, before, isNew, startedMs });
   try {
@@ -63,7 +63,7 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
       note: means.note,
       unreachableMs: job.notify.unreachable_after.ms,
       onUnreachable: (error: RunvaultError | null) => {
-        telling = telling.then(() => tellUnreachable(tellers, file, means, error));
+        telling = telling.then(() => tellUnreachable(notifiers, file, means, error));
       },
       ...means.pauses,
     };
@@ -76,7 +76,7 @@ export async function* executeJob(file: JobFile, means: JobMeans): AsyncGenerato
   // messages stay in order: the last one must be the newest
   await telling;
   yield* execution.told(await starting);
-  const status = yield* execution.end(tellers);
+  const status = yield* execution.end(notifiers);
   try {
     await thinRecords(archive.layout, job.name, {
       keepMs: job.keep.jobs.ms,
@@ -137,7 +137,7 @@ async function beginning(
 
 /** Notifies that the gateway has been unavailable for long or, with null, that it is back. */
 async function tellUnreachable(
-  tellers: Tellers,
+  notifiers: Notifiers,
   { job }: JobFile,
   { clock, tool, scrubber }: JobMeans,
   error: RunvaultError | null,
@@ -147,7 +147,7 @@ async function tellUnreachable(
       ? { message: "it answers again", hint: null, exit: 0 }
       : recordedError(error, { archive: job.archive }, scrubber);
   const text = `the gateway is unavailable: ${message}`;
-  await tellUnbegun(tellers, {
+  await tellUnbegun(notifiers, {
     ...{ job: job.name, key: "unreachable", tool, at: isoOf(clock()), exit, hint },
     text: error === null ? "the gateway was unavailable" : text,
   });
@@ -155,7 +155,7 @@ async function tellUnreachable(
 
 /** Notifies that an execution could not begin. If one is already running, that one notifies. */
 async function tellThatNot(
-  tellers: Tellers,
+  notifiers: Notifiers,
   { job, path }: JobFile,
   { clock, tool, scrubber }: JobMeans,
   error: RunvaultError,
@@ -166,8 +166,8 @@ async function tellThatNot(
   const { message, hint, exit } = recordedError(error, folders, scrubber);
   const text = `the job ${job.name} could not begin: ${message}`;
   await Promise.all([
-    tellFailedBeat(tellers),
-    tellUnbegun(tellers, { job: job.name, key: "job", tool, at: isoOf(clock()), exit, text, hint }),
+    tellFailedBeat(notifiers),
+    tellUnbegun(notifiers, { job: job.name, key: "job", tool, at: isoOf(clock()), exit, text, hint }),
   ]);
 }
 

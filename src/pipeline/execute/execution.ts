@@ -26,7 +26,7 @@ import type {
 import type { OpenRecord } from "../record/open-record.ts";
 import { recordedError } from "../record/recorded-error.ts";
 import { changesOf } from "../tell/changes.ts";
-import type { Tellers } from "../tell/open-tellers.ts";
+import type { Notifiers } from "../tell/open-notifiers.ts";
 import { tellEnd } from "../tell/tell-end.ts";
 import { stillOpen, troublesNow } from "../tell/troubles.ts";
 import { skewText } from "./clock-skew.ts";
@@ -352,7 +352,7 @@ export class Execution {
   }
 
   /** Notifies about the end, and adds the result; returns the exit status. */
-  async *end(tellers: Tellers): AsyncGenerator<JobEvent, number> {
+  async *end(notifiers: Notifiers): AsyncGenerator<JobEvent, number> {
     const { file, means, stop, before, record } = this.#input;
     const { job } = file;
     const { windDown } = stop;
@@ -370,7 +370,7 @@ export class Execution {
     const now = troublesNow(night, open);
     const changes = changesOf(open, now, result.at, job.notify.remind.ns);
     const next = job.schedule === undefined ? [] : nextStarts(job.schedule, 1, new Date(result.at));
-    const { told, troubles } = await tellEnd(tellers, {
+    const { told, troubles } = await tellEnd(notifiers, {
       ...{ begin, result, runs: lines, changes },
       lastSuccess: before.history.lastSuccess?.result.at ?? null,
       nextStart: next[0]?.toISOString() ?? null,

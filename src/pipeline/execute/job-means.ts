@@ -1,6 +1,6 @@
 import type { ArchiveRunsJob } from "../../extract/run/archive-runs.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import type { TellersOptions } from "../tell/open-tellers.ts";
+import type { NotifiersOptions } from "../tell/open-notifiers.ts";
 import type { JobGatewayMeans } from "./job-gateway.ts";
 import type { Patience } from "./patient-gateway.ts";
 
@@ -16,7 +16,7 @@ export interface JobMeans
   /** Values that replace the file's, `KEY=VALUE`. */
   readonly set: readonly string[];
   /** Logs the results of notifications. */
-  readonly log: TellersOptions["log"];
+  readonly log: NotifiersOptions["log"];
   /** Prints notes for people about things that are not errors. */
   readonly note: (text: string) => void;
   /** Pauses while waiting for a gateway, for tests. */

@@ -18,10 +18,10 @@ export async function measuredJob({
 
 async function linesOf(record: EndedRecord) {
   const runs: RunLine[] = [];
-  let tellersFailed = 0;
+  let notifiersFailed = 0;
   for await (const line of record.lines()) {
     if (line.kind === "run") runs.push(line);
-    else if (line.kind === "told" && line.result === "failed") tellersFailed++;
+    else if (line.kind === "told" && line.result === "failed") notifiersFailed++;
   }
-  return { runs, tellersFailed };
+  return { runs, notifiersFailed };
 }

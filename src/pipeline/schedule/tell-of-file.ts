@@ -1,6 +1,6 @@
 import { exit } from "../../model/error.ts";
 import type { JobFile } from "../file/job-files.ts";
-import type { Tellers } from "../tell/open-tellers.ts";
+import type { Notifiers } from "../tell/open-notifiers.ts";
 import { tellUnbegun } from "../tell/tell-unbegun.ts";
 
 /** A change of a scheduled job file: bad, or good again. */
@@ -19,12 +19,12 @@ const mostTold = 3;
 
 /** Notifies the job's recipients that its file became bad, or good again. Never throws. */
 export async function tellOfFile(
-  tellers: Tellers,
+  notifiers: Notifiers,
   { job, file, faults, tool, at }: FileChange,
 ): Promise<void> {
   const isBad = faults.length > 0;
   const more = faults.length - mostTold;
-  await tellUnbegun(tellers, {
+  await tellUnbegun(notifiers, {
     ...{ job: job.name, key: "job:file", tool, at: at.toISOString(), exit: isBad ? exit.usage : exit.done },
     text: isBad
       ? `the job file cannot be run: ${faults.slice(0, mostTold).join("; ")}${more > 0 ? `; and ${more} more` : ""}`

@@ -13,7 +13,7 @@ export interface MeasuredJob {
   /** When the schedule starts the job next; null without a schedule. */
   readonly nextStart: string | null;
   /** How many notifications failed. */
-  readonly tellersFailed: number;
+  readonly notifiersFailed: number;
 }
 
 /** The metric that failed executions must keep. */
@@ -46,7 +46,11 @@ export function addFigures(registry: Registry, measured: MeasuredJob): void {
   set("runvault_job_requests", "Requests of the last execution, retries included.", result.requests);
   set("runvault_job_retries", "Requests that the last execution repeated.", result.retries);
   set("runvault_job_quarantined_rows", "Rows that the last execution set aside.", result.quarantinedRows);
-  set("runvault_job_tellers_failed", "Failed notifications of the last execution.", measured.tellersFailed);
+  set(
+    "runvault_job_notifiers_failed",
+    "Failed notifications of the last execution.",
+    measured.notifiersFailed,
+  );
   if (nextStart !== null) setNextStart(registry, job, nextStart);
   set("runvault_runs_expiring", "Unproven runs that the gateway is about to forget.", result.expiring);
   set("runvault_archive_free_bytes", "Free space of the archive's file system.", result.freeBytes);

@@ -1,7 +1,7 @@
 import type { ToldLine, Trouble } from "../record/job-record.ts";
 import { type Changes, type Heard, troublesTold } from "./changes.ts";
 import { type MessageOf, messageOf } from "./message.ts";
-import type { Hears, Tellers } from "./open-tellers.ts";
+import type { Hears, Notifiers } from "./open-notifiers.ts";
 import { type TellContext, tellOne, wholeTime } from "./tell-one.ts";
 
 /** The results of notifications, for the record. */
@@ -16,22 +16,22 @@ export interface ToldChanges {
  * and takes about a minute at most. For what an execution found out there is `tellEnd`; this is for what is known without
  * one, such as a job file that can no longer be read: `begin.id` is null then.
  */
-export async function tellChanges(tellers: Tellers, changed: MessageOf): Promise<ToldChanges> {
-  using time = wholeTime(tellers.times, tellers.signal);
-  return await tellListeners(tellers, changed, { ...tellers, signal: time.signal });
+export async function tellChanges(notifiers: Notifiers, changed: MessageOf): Promise<ToldChanges> {
+  using time = wholeTime(notifiers.times, notifiers.signal);
+  return await tellListeners(notifiers, changed, { ...notifiers, signal: time.signal });
 }
 
 /** The same within the caller's time limit. */
 export async function tellListeners(
-  { listeners, scrubber }: Pick<Tellers, "listeners" | "scrubber">,
+  { listeners, scrubber }: Pick<Notifiers, "listeners" | "scrubber">,
   changed: MessageOf,
   context: TellContext,
 ): Promise<ToldChanges> {
   const { changes, result } = changed;
-  const telling = listeners.map(({ hears, teller }) => {
+  const telling = listeners.map(({ hears, notifier }) => {
     const heard = changesFor(changes, hears);
     const isNews = heard.worse.length + heard.mended.length + heard.reminded.length > 0;
-    return isNews ? tellOne(teller(messageOf({ ...changed, changes: heard }, scrubber)), context) : null;
+    return isNews ? tellOne(notifier(messageOf({ ...changed, changes: heard }, scrubber)), context) : null;
   });
   const lines = await Promise.all(telling);
   const heard = (change: "worse" | "mended"): boolean | null => {

@@ -38,7 +38,7 @@ export interface TellContext {
 }
 
 /** A notifier with something to send. */
-export interface Teller {
+export interface Notifier {
   readonly to: ToldLine["to"];
   /** What was not done in time, and a hint. */
   readonly slow: { readonly what: string; readonly hint: string };
@@ -48,10 +48,10 @@ export interface Teller {
 
 /** Sends one notification, in up to three attempts. Never throws: a failure is in the line and in the log. */
 export async function tellOne(
-  teller: Teller,
+  notifier: Notifier,
   { times, scrubber, log, clock, signal }: TellContext,
 ): Promise<ToldLine> {
-  const { to } = teller;
+  const { to } = notifier;
   let tried = 0;
   try {
     const policy = retryPolicy({
@@ -65,7 +65,7 @@ export async function tellOne(
     await withRetries(
       async (number) => {
         tried = number;
-        await withinTime(teller, times.attemptMs, signal);
+        await withinTime(notifier, times.attemptMs, signal);
       },
       policy,
       signal,
@@ -85,8 +85,8 @@ export async function tellOne(
 }
 
 /** One attempt with a time limit. An attempt that ignores its signal is abandoned. */
-async function withinTime(teller: Teller, attemptMs: number, signal: AbortSignal): Promise<void> {
-  const { what, hint } = teller.slow;
+async function withinTime(notifier: Notifier, attemptMs: number, signal: AbortSignal): Promise<void> {
+  const { what, hint } = notifier.slow;
   signal.throwIfAborted();
   const controller = new AbortController();
   const { promise: ended, reject } = Promise.withResolvers<never>();
@@ -102,7 +102,7 @@ async function withinTime(teller: Teller, attemptMs: number, signal: AbortSignal
   const onAbort = () => end(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    await Promise.race([teller.attempt(controller.signal), ended]);
+    await Promise.race([notifier.attempt(controller.signal), ended]);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { Trouble } from "../record/job-record.ts";
-import { heartbeatTeller, type Tellers } from "./open-tellers.ts";
+import { heartbeatNotifier, type Notifiers } from "./open-notifiers.ts";
 import { tellChanges } from "./tell-changes.ts";
 import { tellOne, wholeTime } from "./tell-one.ts";
 
@@ -18,14 +18,14 @@ export interface UnbegunJob {
 }
 
 /** Notifies webhook and command of it; no record says later that this was done. Never throws. */
-export async function tellUnbegun(tellers: Tellers, unbegun: UnbegunJob): Promise<void> {
+export async function tellUnbegun(notifiers: Notifiers, unbegun: UnbegunJob): Promise<void> {
   const { job, key, tool, at, exit, text, hint } = unbegun;
   const isOver = exit === 0;
   const trouble: Trouble = {
     ...{ key, kind: "job", instance: null, run: null, table: null },
     ...{ level: String(exit), text, hint, since: at, told: null, mended: isOver ? at : null },
   };
-  await tellChanges(tellers, {
+  await tellChanges(notifiers, {
     begin: { job, host: hostname(), tool, id: null },
     result: { at, exit },
     changes: {
@@ -36,8 +36,8 @@ export async function tellUnbegun(tellers: Tellers, unbegun: UnbegunJob): Promis
 }
 
 /** Sends a failed heartbeat for an execution without a record. Never throws. */
-export async function tellFailedBeat(tellers: Tellers): Promise<void> {
-  if (tellers.heartbeat === null) return;
-  using time = wholeTime(tellers.times, tellers.signal);
-  await tellOne(heartbeatTeller(tellers.heartbeat, "fail"), { ...tellers, signal: time.signal });
+export async function tellFailedBeat(notifiers: Notifiers): Promise<void> {
+  if (notifiers.heartbeat === null) return;
+  using time = wholeTime(notifiers.times, notifiers.signal);
+  await tellOne(heartbeatNotifier(notifiers.heartbeat, "fail"), { ...notifiers, signal: time.signal });
 }

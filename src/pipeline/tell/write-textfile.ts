@@ -3,7 +3,7 @@ import { open, rm } from "node:fs/promises";
 import { basename } from "node:path";
 import { isMissing, replaceUnsynced, writeAside } from "../../archive/storage/fsync-files.ts";
 import { RunvaultError } from "../../model/error.ts";
-import type { Teller } from "./tell-one.ts";
+import type { Notifier } from "./tell-one.ts";
 
 /** Metrics are some kilobytes; a larger file is not ours. */
 const mostBytes = 16 * 1024 * 1024;
@@ -12,7 +12,7 @@ const mostBytes = 16 * 1024 * 1024;
 const everybodyReads = 0o644;
 
 /** A metrics file that is replaced as a whole. `text` makes the new contents from the old. */
-export function textfileTeller(file: string, text: (old: string) => Promise<string>): Teller {
+export function textfileNotifier(file: string, text: (old: string) => Promise<string>): Notifier {
   return {
     to: "textfile",
     slow: {
@@ -30,9 +30,9 @@ export function textfileTeller(file: string, text: (old: string) => Promise<stri
 }
 
 /** The same as a test without metrics: creates and removes a file to see whether the real one could be replaced. */
-export function textfileTest(file: string): Teller {
+export function textfileTest(file: string): Notifier {
   return {
-    ...textfileTeller(file, async () => ""),
+    ...textfileNotifier(file, async () => ""),
     attempt: async () => {
       try {
         await textOf(file);

@@ -16,6 +16,6 @@ test("of a record that was removed meanwhile the figures are those of its end", 
   expect(await measuredJob(history)).toMatchObject({
     result: { exit: 0, rows: 3 },
     runs: [],
-    tellersFailed: 0,
+    notifiersFailed: 0,
   });
 });

@@ -12,9 +12,9 @@ import {
   endAt,
   endedJob,
   failedJob,
-  type NamedTellers,
+  type NamedNotifiers,
+  notifiersOf,
   quick,
-  tellersOf,
   unprovenFills,
   worse,
 } from "../../fixtures/tell/ended-job.ts";
@@ -110,11 +110,11 @@ const trials: Record<string, Trial> = {
 describe("a webhook that", () => {
   test.each(Object.entries(trials))("%s", async (_, { manners, attempts, code, requests = attempts }) => {
     await using receiver = await Receiver.open(manners);
-    const { tellers, logged } = tellersOf(
+    const { notifiers, logged } = notifiersOf(
       { webhook: `${receiver.url}${secretPath}?key=hunter2` },
       code === "timeout" ? { ...quick, attemptMs: 300 } : quick,
     );
-    const end = await tellEnd(tellers, endedJob());
+    const end = await tellEnd(notifiers, endedJob());
     expect(end.told).toEqual([
       expect.objectContaining({ to: "webhook", result: code === null ? "done" : "failed", attempts }),
     ]);
@@ -133,8 +133,8 @@ describe("a webhook that", () => {
     const receiver = await Receiver.open();
     const { url } = receiver;
     await receiver[Symbol.asyncDispose]();
-    const { tellers, logged } = tellersOf({ webhook: `${url}${secretPath}` });
-    const end = await tellEnd(tellers, endedJob());
+    const { notifiers, logged } = notifiersOf({ webhook: `${url}${secretPath}` });
+    const end = await tellEnd(notifiers, endedJob());
     expect(end.told[0]).toMatchObject({
       result: "failed",
       attempts: 3,
@@ -144,8 +144,8 @@ describe("a webhook that", () => {
   });
 
   test("has a host name that cannot be resolved", async () => {
-    const { tellers, logged } = tellersOf({ webhook: `http://hooks.invalid${secretPath}` });
-    const end = await tellEnd(tellers, endedJob());
+    const { notifiers, logged } = notifiersOf({ webhook: `http://hooks.invalid${secretPath}` });
+    const end = await tellEnd(notifiers, endedJob());
     expect(end.told[0]).toMatchObject({ result: "failed", error: { exit: 0 } });
     noAddress({ end, logged }, "hooks.invalid");
   });
@@ -167,12 +167,12 @@ function noAddress(shown: unknown, url: string): void {
 describe("all that is told", () => {
   test("side by side, and no longer than the time for the whole", async () => {
     await using receiver = await Receiver.open(() => {});
-    const { tellers } = tellersOf(
+    const { notifiers } = notifiersOf(
       { heartbeat: `${receiver.url}/beat`, webhook: `${receiver.url}/hook`, pushgateway: receiver.url },
       { attemptMs: 50_000, pauseMs: 10, wholeMs: 300 },
     );
     const began = performance.now();
-    const { told } = await tellEnd(tellers, endedJob());
+    const { told } = await tellEnd(notifiers, endedJob());
     expect(performance.now() - began).toBeLessThan(40_000);
     expect(told.map(({ to, result, error }) => [to, result, error?.code])).toEqual([
       ["heartbeat", "failed", "timeout"],
@@ -183,24 +183,24 @@ describe("all that is told", () => {
 
   test("ends with the signal", async () => {
     await using receiver = await Receiver.open(() => {});
-    const { tellers } = tellersOf(
+    const { notifiers } = notifiersOf(
       { webhook: receiver.url },
       { attemptMs: 60_000, pauseMs: 10, wholeMs: 60_000 },
     );
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 50);
-    const { told } = await tellEnd({ ...tellers, signal: controller.signal }, endedJob());
+    const { told } = await tellEnd({ ...notifiers, signal: controller.signal }, endedJob());
     expect(told).toEqual([expect.objectContaining({ result: "failed", attempts: 1 })]);
   });
 
   test("nothing where nothing changed, but heartbeat and figures", async () => {
     await using receiver = await Receiver.open();
-    const { tellers } = tellersOf({
+    const { notifiers } = notifiersOf({
       ...{ heartbeat: `${receiver.url}/beat`, webhook: `${receiver.url}/hook`, pushgateway: receiver.url },
       command: ["/nowhere/page"],
     });
     const changes = { worse: [], mended: [], reminded: [], troubles: [{ ...failedJob, told: endAt }] };
-    const end = await tellEnd(tellers, endedJob({ changes }));
+    const end = await tellEnd(notifiers, endedJob({ changes }));
     expect(receiver.targets).toEqual(["GET /beat/fail", "POST /metrics/job/nightly"]);
     expect(end.troubles).toEqual(changes.troubles);
   });
@@ -211,9 +211,9 @@ describe("all that is told", () => {
     ["both", ["worse", "mended"], 1, 1],
   ] as const)("of what is %s, where no more is asked for", async (_, on, worseCount, mendedCount) => {
     await using receiver = await Receiver.open();
-    const { tellers } = tellersOf({ webhook: receiver.url, on: [...on] });
+    const { notifiers } = notifiersOf({ webhook: receiver.url, on: [...on] });
     const changes = { ...worse(unprovenFills), mended: [{ ...failedJob, told: endAt, mended: endAt }] };
-    const { troubles } = await tellEnd(tellers, endedJob({ changes }));
+    const { troubles } = await tellEnd(notifiers, endedJob({ changes }));
     const message = messageSchema.parse(JSON.parse(receiver.received[0]!.body));
     expect([message.worse.length, message.mended.length]).toEqual([worseCount, mendedCount]);
     expect(receiver.received[0]!.headers["content-type"]).toBe("application/json");
@@ -223,18 +223,18 @@ describe("all that is told", () => {
 
   test("waits for the next execution where it was mended and nobody heard", async () => {
     await using receiver = await Receiver.open(answers(500));
-    const { tellers } = tellersOf({ webhook: receiver.url });
+    const { notifiers } = notifiersOf({ webhook: receiver.url });
     const mended = { ...failedJob, told: endAt, mended: endAt };
     const end = endedJob({ changes: { worse: [], mended: [mended], reminded: [], troubles: [] } }, 0);
-    expect((await tellEnd(tellers, end)).troubles).toEqual([mended]);
+    expect((await tellEnd(notifiers, end)).troubles).toEqual([mended]);
   });
 });
 
 test("what is known without an execution is told as such", async () => {
   await using receiver = await Receiver.open();
-  const { tellers } = tellersOf({ heartbeat: receiver.url, webhook: receiver.url });
+  const { notifiers } = notifiersOf({ heartbeat: receiver.url, webhook: receiver.url });
   const begin = { job: "nightly", id: null, host: "vault-1", tool: "runvault 0.1.0" };
-  const { told, troubles } = await tellChanges(tellers, {
+  const { told, troubles } = await tellChanges(notifiers, {
     ...{ begin, result: { at: endAt, exit: 2 }, changes: worse(failedJob) },
   });
   expect(told).toMatchObject([{ to: "webhook", result: "done" }]);
@@ -253,10 +253,12 @@ describe("a heartbeat", () => {
     ["/a%2Fb#part", "/a%2Fb/start", "/a%2Fb", "/a%2Fb/fail"],
   ])("at %j is called at the start and at the end", async (path, start, done, fail) => {
     await using receiver = await Receiver.open();
-    const { tellers } = tellersOf({ heartbeat: `${receiver.url}${path}` });
-    expect(await tellStart(tellers)).toEqual([expect.objectContaining({ to: "heartbeat", result: "done" })]);
-    await tellEnd(tellers, endedJob({}, 0));
-    await tellEnd(tellers, endedJob({}, 3));
+    const { notifiers } = notifiersOf({ heartbeat: `${receiver.url}${path}` });
+    expect(await tellStart(notifiers)).toEqual([
+      expect.objectContaining({ to: "heartbeat", result: "done" }),
+    ]);
+    await tellEnd(notifiers, endedJob({}, 0));
+    await tellEnd(notifiers, endedJob({}, 3));
     expect(receiver.targets).toEqual([start, done, fail].map((target) => `GET ${target}`));
   });
 
@@ -264,8 +266,8 @@ describe("a heartbeat", () => {
     await using receiver = await Receiver.open(answers(500));
     const scrubber = createScrubber();
     const url = receiver.url.replace("//", "//pager:s%40cret-word@");
-    const { tellers, logged } = tellersOf({ heartbeat: `${url}/x` }, quick, scrubber);
-    const told = await tellStart(tellers);
+    const { notifiers, logged } = notifiersOf({ heartbeat: `${url}/x` }, quick, scrubber);
+    const told = await tellStart(notifiers);
     expect(receiver.received[0]!.headers.authorization).toBe(
       `Basic ${Buffer.from("pager:s@cret-word").toString("base64")}`,
     );
@@ -275,8 +277,10 @@ describe("a heartbeat", () => {
 
   test("is not asked with a user or password that has a broken escape, and the message shows neither", async () => {
     await using receiver = await Receiver.open();
-    const { tellers, logged } = tellersOf({ heartbeat: receiver.url.replace("//", "//pager:%zzsecret@") });
-    const told = await tellStart(tellers);
+    const { notifiers, logged } = notifiersOf({
+      heartbeat: receiver.url.replace("//", "//pager:%zzsecret@"),
+    });
+    const told = await tellStart(notifiers);
     expect(told).toEqual([expect.objectContaining({ result: "failed", attempts: 1 })]);
     expect(told[0]!.error).toMatchObject({
       code: "invalid_argument",
@@ -287,13 +291,13 @@ describe("a heartbeat", () => {
   });
 
   test("is nobody's where the file names none", async () => {
-    expect(await tellStart(tellersOf({}).tellers)).toEqual([]);
+    expect(await tellStart(notifiersOf({}).notifiers)).toEqual([]);
   });
 });
 
 test("the scrubber knows an address and what of it may be secret, and leaves common words alone", () => {
   const scrubber = createScrubber();
-  tellersOf({ webhook: `https://hooks.example.com${secretPath}?sig=hunter2-long` }, quick, scrubber);
+  notifiersOf({ webhook: `https://hooks.example.com${secretPath}?sig=hunter2-long` }, quick, scrubber);
   const shown = scrubber.scrub(
     [
       `https://hooks.example.com${secretPath}?sig=hunter2-long`,
@@ -307,20 +311,20 @@ test("the scrubber knows an address and what of it may be secret, and leaves com
 });
 
 describe("figures", () => {
-  const named = (textfile: string): NamedTellers => ({ textfile });
+  const named = (textfile: string): NamedNotifiers => ({ textfile });
   const lastSuccess = /^runvault_job_last_success_timestamp_seconds\{job="nightly"\} (.*)$/m;
 
   test("replace a file that everybody can read, and keep the last success of the one before", async () => {
     const folder = await mkdtemp(join(scratch, "textfile-"));
     const file = join(folder, "nightly.prom");
-    const { tellers } = tellersOf(named(file));
+    const { notifiers } = notifiersOf(named(file));
     const umask = process.umask(0o077);
     try {
-      await tellEnd(tellers, endedJob({ lastSuccess: null }, 0));
+      await tellEnd(notifiers, endedJob({ lastSuccess: null }, 0));
       await using old = await open(file);
       const { ino } = await old.stat();
       const first = await readFile(file, "utf8");
-      await tellEnd(tellers, endedJob({ lastSuccess: null }, 3));
+      await tellEnd(notifiers, endedJob({ lastSuccess: null }, 3));
       const stats = await stat(file);
       expect(stats.mode & 0o777).toBe(0o644);
       expect(stats.ino).not.toBe(ino);
@@ -340,7 +344,7 @@ describe("figures", () => {
     const file = join(await mkdtemp(join(scratch, "textfile-")), "x.prom");
     for (const old of ["", 'runvault_job_last_success_timestamp_seconds{job="other"} 5\n', "\u0000\ufffd"]) {
       await writeFile(file, old);
-      await tellEnd(tellersOf(named(file)).tellers, endedJob({ lastSuccess: null }, 3));
+      await tellEnd(notifiersOf(named(file)).notifiers, endedJob({ lastSuccess: null }, 3));
       expect(await readFile(file, "utf8")).not.toContain("last_success");
     }
   });
@@ -348,14 +352,14 @@ describe("figures", () => {
   test("count those who could not be told", async () => {
     await using receiver = await Receiver.open(answers(500));
     const file = join(await mkdtemp(join(scratch, "textfile-")), "x.prom");
-    const { tellers } = tellersOf({ textfile: file, webhook: receiver.url, heartbeat: receiver.url });
-    await tellEnd(tellers, endedJob());
-    expect(await readFile(file, "utf8")).toContain('runvault_job_tellers_failed{job="nightly"} 2\n');
+    const { notifiers } = notifiersOf({ textfile: file, webhook: receiver.url, heartbeat: receiver.url });
+    await tellEnd(notifiers, endedJob());
+    expect(await readFile(file, "utf8")).toContain('runvault_job_notifiers_failed{job="nightly"} 2\n');
   });
 
   test("that cannot be written are told of without the folder", async () => {
     const file = join(scratch, "not", "there", "x.prom");
-    const { told } = await tellEnd(tellersOf(named(file)).tellers, endedJob());
+    const { told } = await tellEnd(notifiersOf(named(file)).notifiers, endedJob());
     expect(told).toEqual([expect.objectContaining({ to: "textfile", result: "failed" })]);
     expect(told[0]!.error?.message).toBe("the metrics file x.prom could not be written (ENOENT)");
     expect(JSON.stringify(told)).not.toContain(scratch);
@@ -363,9 +367,9 @@ describe("figures", () => {
 
   test("go to a Pushgateway by POST, and say nothing of a success that is not known: it keeps what it has", async () => {
     await using receiver = await Receiver.open(answers(202));
-    const { tellers } = tellersOf({ pushgateway: `${receiver.url}/push/` });
-    await tellEnd(tellers, endedJob({ lastSuccess: null }, 3));
-    await tellEnd(tellers, endedJob({}, 3));
+    const { notifiers } = notifiersOf({ pushgateway: `${receiver.url}/push/` });
+    await tellEnd(notifiers, endedJob({ lastSuccess: null }, 3));
+    await tellEnd(notifiers, endedJob({}, 3));
     expect(receiver.targets).toEqual(Array(2).fill("POST /push/metrics/job/nightly"));
     const [unknown, known] = receiver.received.map(({ body }) => lastSuccess.exec(body)?.[1]);
     expect(unknown).toBeUndefined();
@@ -374,7 +378,7 @@ describe("figures", () => {
 
   test("name no run", async () => {
     await using receiver = await Receiver.open();
-    await tellEnd(tellersOf({ pushgateway: receiver.url }).tellers, endedJob());
+    await tellEnd(notifiersOf({ pushgateway: receiver.url }).notifiers, endedJob());
     const { body } = receiver.received[0]!;
     expect(body).not.toContain("alpha-1");
     const labels = [...body.matchAll(/(\w+)="/g)].map(([, label]) => label!);

@@ -9,7 +9,7 @@ import { sendMail } from "./send-mail.ts";
 import { sendRequest } from "./send-request.ts";
 import { slackMessage } from "./slack-message.ts";
 import { teamsMessage } from "./teams-message.ts";
-import { type TellContext, type Teller, type TellLog, type TellTimes, usualTimes } from "./tell-one.ts";
+import { type Notifier, type TellContext, type TellLog, type TellTimes, usualTimes } from "./tell-one.ts";
 import { below, hideAddress, type WebAddress } from "./web-address.ts";
 
 /** The changes that a recipient is notified of. */
@@ -18,11 +18,11 @@ export type Hears = ReadonlySet<"worse" | "mended">;
 /** One who gets a message of what changed. */
 export interface Listener {
   readonly hears: Hears;
-  teller(message: Message): Teller;
+  notifier(message: Message): Notifier;
 }
 
 /** Those who are told of a job's executions. */
-export interface Tellers {
+export interface Notifiers {
   readonly heartbeat: WebAddress | null;
   /** Those who get messages. */
   readonly listeners: readonly Listener[];
@@ -36,7 +36,7 @@ export interface Tellers {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface TellersOptions {
+export interface NotifiersOptions {
   /** Has the addresses. */
   readonly env: JobPlace["env"];
   /** Learns every address, so that none is printed. */
@@ -49,10 +49,10 @@ export interface TellersOptions {
 }
 
 /** The notifiers of a job file. Sends nothing yet. */
-export function openTellers(
+export function openNotifiers(
   { name, notify, metrics }: Pick<Job, "name" | "notify" | "metrics">,
-  { env, scrubber, log, clock = wallClock, signal, times }: TellersOptions,
-): Tellers {
+  { env, scrubber, log, clock = wallClock, signal, times }: NotifiersOptions,
+): Notifiers {
   const address = (words: string, from: string, written: string | undefined): WebAddress | null => {
     const url = URL.parse(written ?? "");
     if (url === null) return null;
@@ -66,20 +66,26 @@ export function openTellers(
   const forms = {
     webhook: {
       words: "the webhook",
-      teller: (to: WebAddress) => postTeller("webhook", to, (message) => message),
+      notifier: (to: WebAddress) => postNotifier("webhook", to, (message) => message),
     },
-    slack: { words: "Slack's webhook", teller: (to: WebAddress) => postTeller("slack", to, slackMessage) },
-    teams: { words: "the Teams workflow", teller: (to: WebAddress) => postTeller("teams", to, teamsMessage) },
-    mail: { words: "the mail server", teller: (to: WebAddress) => mailTeller(to, mail!) },
+    slack: {
+      words: "Slack's webhook",
+      notifier: (to: WebAddress) => postNotifier("slack", to, slackMessage),
+    },
+    teams: {
+      words: "the Teams workflow",
+      notifier: (to: WebAddress) => postNotifier("teams", to, teamsMessage),
+    },
+    mail: { words: "the mail server", notifier: (to: WebAddress) => mailNotifier(to, mail!) },
   };
   const listeners = hooks.flatMap((hook): Listener[] => {
-    const { words, teller } = forms[hook];
+    const { words, notifier } = forms[hook];
     const to = ofVariable(words, notify[hook]?.url_env);
-    return to === null ? [] : [{ hears: new Set(notify[hook]!.on), teller: teller(to) }];
+    return to === null ? [] : [{ hears: new Set(notify[hook]!.on), notifier: notifier(to) }];
   });
   if (command !== undefined) {
-    const teller = (message: Message) => commandTeller(command, message, { scrubber, log });
-    listeners.push({ hears: new Set(["worse", "mended"]), teller });
+    const notifier = (message: Message) => commandNotifier(command, message, { scrubber, log });
+    listeners.push({ hears: new Set(["worse", "mended"]), notifier });
   }
   const push = address("the Pushgateway", "metrics.pushgateway", metrics?.pushgateway);
   return {
@@ -92,38 +98,38 @@ export function openTellers(
 }
 
 /** A heartbeat notifier: an execution began, or how it ended. */
-export function heartbeatTeller(address: WebAddress, beat: "start" | "done" | "fail"): Teller {
+export function heartbeatNotifier(address: WebAddress, beat: "start" | "done" | "fail"): Notifier {
   const to = beat === "done" ? address : below(address, beat);
   return web("heartbeat", to, (signal) => sendRequest(to, { method: "GET" }, signal));
 }
 
 /** Those who get a message as JSON, in a form of their own. */
-function postTeller(to: Teller["to"], address: WebAddress, formOf: (message: Message) => object) {
-  return (message: Message): Teller => {
+function postNotifier(to: Notifier["to"], address: WebAddress, formOf: (message: Message) => object) {
+  return (message: Message): Notifier => {
     const sent = { method: "POST", body: JSON.stringify(formOf(message)), type: "application/json" } as const;
     return web(to, address, (signal) => sendRequest(address, sent, signal));
   };
 }
 
-function mailTeller(address: WebAddress, { from, to }: NonNullable<Job["notify"]["mail"]>) {
-  return (message: Message): Teller => {
+function mailNotifier(address: WebAddress, { from, to }: NonNullable<Job["notify"]["mail"]>) {
+  return (message: Message): Notifier => {
     const mail = { from, to, date: new Date(message.at), subject: titleOf(message), text: bodyOf(message) };
     return web("mail", address, (signal) => sendMail(address, mail, signal));
   };
 }
 
 /** A Pushgateway notifier with its metrics; the Pushgateway keeps metrics that are not among them. */
-export function pushgatewayTeller(address: WebAddress, body: string): Teller {
+export function pushgatewayNotifier(address: WebAddress, body: string): Notifier {
   const sent = { method: "POST", body, type: "text/plain; version=0.0.4; charset=utf-8" } as const;
   return web("pushgateway", address, (signal) => sendRequest(address, sent, signal));
 }
 
 /** A command that is to have a message. What it prints goes to the log. */
-function commandTeller(
+function commandNotifier(
   command: readonly string[],
   message: Message,
   { scrubber, log }: Pick<TellContext, "scrubber" | "log">,
-): Teller {
+): Notifier {
   return {
     to: "command",
     slow: {
@@ -138,7 +144,7 @@ function commandTeller(
   };
 }
 
-function web(to: Teller["to"], { words, from }: WebAddress, attempt: Teller["attempt"]): Teller {
+function web(to: Notifier["to"], { words, from }: WebAddress, attempt: Notifier["attempt"]): Notifier {
   return {
     to,
     slow: {

@@ -5,13 +5,13 @@ import { visible } from "../../model/text/visible-text.ts";
 import { version } from "../../model/version.ts";
 import type { Job } from "../../pipeline/file/job-schema.ts";
 import type { ToldLine } from "../../pipeline/record/job-record.ts";
-import { openTellers } from "../../pipeline/tell/open-tellers.ts";
+import { openNotifiers } from "../../pipeline/tell/open-notifiers.ts";
 import { tellTest } from "../../pipeline/tell/tell-test.ts";
 import type { Session } from "../process/session.ts";
 import { addFileToken, addSecrets } from "./job-secrets.ts";
 
 /** Tests every notifier of a job and reports the results. Returns the exit status. */
-export async function testTellers(job: Job, session: Session): Promise<number> {
+export async function testNotifiers(job: Job, session: Session): Promise<number> {
   const { terminal, scrubber, signal } = session;
   addSecrets(job, session);
   await addFileToken(job, session);
@@ -22,8 +22,8 @@ export async function testTellers(job: Job, session: Session): Promise<number> {
     // a failure is in the report
     warn: () => {},
   };
-  const tellers = openTellers(job, { env: terminal.env, scrubber, log: heard, signal });
-  const told = await tellTest(tellers, { job: job.name, host: hostname(), tool: `runvault ${version()}` });
+  const notifiers = openNotifiers(job, { env: terminal.env, scrubber, log: heard, signal });
+  const told = await tellTest(notifiers, { job: job.name, host: hostname(), tool: `runvault ${version()}` });
   signal.throwIfAborted();
   const ok = told.every(({ result }) => result === "done");
   if (session.json) await session.print(`${JSON.stringify({ ok, told: told.map(toldJson) }, null, 2)}\n`);
