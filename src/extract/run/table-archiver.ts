@@ -380,8 +380,9 @@ export class TableArchiver {
     // what was proven stays, and what an earlier job saw is named as its own
     const proven = this.#former?.proven?.certificate;
     if (proven == null && earlier.some(({ seen }) => !seen.isOlder)) {
-      this.#retained = { from, to: begin };
-      this.#gatewayFrom ??= begin;
+      // it may go on while the table is read
+      this.#retained = { from: this.#retained?.from ?? from, to: begin };
+      this.#gatewayFrom = begin;
     }
     const isEarlier = (seen: Evidence) => BigInt(seen.first ?? seen.from) < begin;
     const cut = this.#record.items.filter((seen) => isEarlier(seen) && BigInt(seen.to) > begin);
@@ -1489,7 +1490,7 @@ export class TableArchiver {
   /** How this job checked rows archived before; undefined if it did not. */
   #heldGround(): string | undefined {
     if (this.#isSameByHash) return heldGrounds.hash;
-    if (this.#compared) return heldGrounds.streamed;
+    if (this.#compared && this.#formerFiles.size > 0) return heldGrounds.streamed;
     const isTrusted = this.#context.run.final && this.#grewHere && this.#countRows !== undefined;
     return isTrusted ? heldGrounds.counts : undefined;
   }

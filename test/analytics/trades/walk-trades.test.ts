@@ -440,6 +440,26 @@ describe("runs with little in them", () => {
     expect(ends[0]!.fifoCost).toBe(22_000_000n * nano);
   });
 
+  // caught by: prices of an inverse contract averaged by quantity, which is money
+  test("average prices of an inverse contract are harmonic means", async () => {
+    await worldOf([
+      fill(1, "BUY", 100, 30_000),
+      fill(2, "BUY", 100, "49590.25"),
+      fill(3, "SELL", 150, 40_000),
+      fill(4, "SELL", 50, 60_000),
+    ]);
+    const instruments = instrumentsOf({ kind: "inverse", currency: "USD" });
+    const [only] = tradesOf(await world.read({ instruments }), "flat").trades;
+    const at = (price: bigint | null) => Number(price) / 1e9;
+    expect(at(only!.entryPrice)).toBeCloseTo(200 / (100 / 30_000 + 100 / 49_590.25), 6);
+    expect(at(only!.exitPrice)).toBeCloseTo(200 / (150 / 40_000 + 50 / 60_000), 6);
+    // one price, to the last digit, however small the quantity
+    await worldOf([fill(1, "BUY", "0.000000001", "39199.999999999"), fill(2, "SELL", 1, 7)]);
+    expect(tradesOf(await world.read({ instruments }), "flat").trades[0]!.entryPrice).toBe(
+      39_199_999_999_999n,
+    );
+  });
+
   test("fees in another currency than the profit leave it without a net", async () => {
     await worldOf([fill(1, "BUY", 1, 10, { fee: 1, fee_currency: "BNB" }), fill(2, "SELL", 1, 11)]);
     expect(tradesOf(await world.read(), "flat").trades[0]).toMatchObject({ net: null, fees: nano });

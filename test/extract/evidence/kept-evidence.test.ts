@@ -62,6 +62,8 @@ test.each([true, false])("what retention takes meanwhile is named, literal %s", 
   source.rows = (request) => (++answers > 4 ? left : { rows }).rows(request);
   const { attempt, proven } = (await tables.archiveRun(source)).manifest.tables.fills!;
   expect(attempt.notes).toContainEqual(expect.stringContaining("no longer has rows before"));
+  // nothing was archived before this command
+  expect(proven!.certificate!.restsOn).not.toContainEqual(expect.stringContaining("archived before"));
   expect(proven).toMatchObject({
     state: "COMPLETE",
     certificate: {
